@@ -251,8 +251,8 @@ impl Analyser<'_> {
         Ok(c)
     }
 
-    /// What of column `c` is assigned to; None: all of it.
-    fn part_of(&mut self, c: &Column, target: &AssignTarget) -> Result<Option<Part>> {
+    /// What of column `c` is assigned to; None: all of it. `update`: what has no parts is pointed at, as in PostgreSQL.
+    fn part_of(&mut self, c: &Column, target: &AssignTarget, update: bool) -> Result<Option<Part>> {
         if target.indirection.is_empty() {
             return Ok(None);
         }
@@ -270,11 +270,12 @@ impl Analyser<'_> {
             return Ok(Some(Part { indexes, slice: false, wanted: c.ty, whole: c.ty }));
         }
         let Some(element) = super::coerce::element_type(c.ty.oid) else {
-            return Err(err!(
+            let e = err!(
                 DATATYPE_MISMATCH,
                 "cannot subscript type {} because it does not support subscripting",
                 super::coerce::name(c.ty.oid)
-            ));
+            );
+            return if update { self.at(target.loc, e) } else { Err(e) };
         };
         let (indexes, slice) = self.subscripts(&indexes)?;
         let wanted = if slice { c.ty } else { TypeRef { oid: element, typmod: c.ty.typmod } };
@@ -318,7 +319,7 @@ impl Analyser<'_> {
         if is_default(value) {
             return self.no_default_of_part(target.loc);
         }
-        let Some(part) = self.part_of(c, target)? else { return self.set_value(c, value) };
+        let Some(part) = self.part_of(c, target, true)? else { return self.set_value(c, value) };
         let e = self.expr(value)?;
         let value = self.part_value(&part, e, c, target.loc, value.loc)?;
         let column = Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty };
@@ -423,7 +424,7 @@ impl Analyser<'_> {
         }
         for c in &s.columns {
             let column = self.find_column(t, c)?;
-            let part = self.part_of(column, c)?;
+            let part = self.part_of(column, c, false)?;
             let twice = |o: &Given| {
                 o.column.number == column.number && (o.part.is_none() || part.is_none())
             };
@@ -706,7 +707,7 @@ impl Analyser<'_> {
                     let c = self.find_column(t, target)?;
                     self.may_set(c, true, None, target.loc)?;
                     let field = Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
-                    let e = match self.part_of(c, target)? {
+                    let e = match self.part_of(c, target, true)? {
                         None => self.assign(field, c.declared(), &c.name, value.loc)?,
                         Some(part) => {
                             let v = self.part_value(&part, field, c, target.loc, value.loc)?;
