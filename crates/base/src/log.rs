@@ -1,9 +1,12 @@
 //! The server's log: lines on standard error in PostgreSQL's form.
 //!
 //! # Layout
-//! `2026-11-21 21:40:00.123 UTC [4711] LOG:  message`, and for errors `DETAIL:`, `HINT:` and `STATEMENT:`
+//! `2026-11-21 21:40:00.123 UTC [4711] LOG:  message`, and after it `DETAIL:`, `HINT:`, `CONTEXT:` and `STATEMENT:`
 //! lines of the same form. What comes before the word is [`prefix`]'s. The number is the session's (or the background thread's) own,
-//! as told to [`set_thread_pid`].
+//! as told to [`set_thread_pid`]. A session's thread follows that session's own settings ([`Manner`]); all others the server's.
+//!
+//! # Differs from PostgreSQL
+//! `log_error_verbosity = verbose` adds the SQLSTATE, but no `LOCATION:`: a place in PostgreSQL's source would be made up.
 
 pub mod prefix;
 
@@ -11,8 +14,8 @@ use crate::{SqlError, SqlState};
 use prefix::prefix;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, RwLock};
 
 /// Severity of a log line, in the order of `log_min_messages`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,14 +60,83 @@ impl Level {
     }
 }
 
-static MIN_LEVEL: AtomicU8 = AtomicU8::new(Level::Warning as u8);
+/// What is written of a message: `log_min_messages`, `log_min_error_statement`, `log_error_verbosity`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manner {
+    /// Lines below it are left out.
+    pub least: Level,
+    /// Messages from it on come with the statement under way, if there is one.
+    pub with_statement: Level,
+    /// How much of one is written.
+    pub verbosity: Verbosity,
+}
+
+/// `log_error_verbosity`
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Verbosity {
+    /// No detail, hint or context.
+    Terse,
+    /// All that is said to people.
+    Default,
+    /// The SQLSTATE too.
+    Verbose,
+}
+
+impl Manner {
+    const DEFAULT: Manner = Manner {
+        least: Level::Warning,
+        with_statement: Level::Error,
+        verbosity: Verbosity::Default,
+    };
+
+    /// From the three settings' words.
+    pub fn from_settings(least: &str, with_statement: &str, verbosity: &str) -> Manner {
+        Manner {
+            least: Level::from_setting(least),
+            with_statement: Level::from_setting(with_statement),
+            verbosity: match verbosity {
+                "terse" => Verbosity::Terse,
+                "verbose" => Verbosity::Verbose,
+                _ => Verbosity::Default,
+            },
+        }
+    }
+}
+
+static FLOOR: AtomicU8 = AtomicU8::new(Level::Debug as u8);
+static SERVERS_MANNER: RwLock<Manner> = RwLock::new(Manner::DEFAULT);
+thread_local!(static MANNER: Cell<Option<Manner>> = const { Cell::new(None) });
 thread_local!(static PID: Cell<i32> = const { Cell::new(0) });
 thread_local!(static CONTEXT: RefCell<Option<String>> = const { RefCell::new(None) });
 thread_local!(static STATEMENT: RefCell<Option<Arc<str>>> = const { RefCell::new(None) });
 
-/// Lines below `level` are left out from now on.
+/// Lines below `level` are left out from now on, whatever settings say: for those who run a server inside of something else.
 pub fn set_min_level(level: Level) {
-    MIN_LEVEL.store(level as u8, Ordering::Relaxed);
+    FLOOR.store(level as u8, Ordering::Relaxed);
+}
+
+/// What is written by threads that have no manner of their own, from now on.
+pub fn set_manner(manner: Manner) {
+    if let Ok(mut servers) = SERVERS_MANNER.write() {
+        *servers = manner;
+    }
+}
+
+/// What this thread writes from now on: its session's settings.
+pub fn set_thread_manner(manner: Manner) {
+    MANNER.set(Some(manner));
+}
+
+/// This thread's session is over.
+pub fn forget_session() {
+    MANNER.set(None);
+    set_thread_statement(None);
+}
+
+fn manner() -> Manner {
+    // A thread that is ending has none any more.
+    let own = MANNER.try_with(Cell::get).ok().flatten();
+    own.or_else(|| SERVERS_MANNER.read().ok().map(|m| *m)).unwrap_or(Manner::DEFAULT)
 }
 
 /// The number that this thread's lines carry.
@@ -77,19 +149,14 @@ pub fn thread_pid() -> i32 {
     PID.get()
 }
 
-/// Writes a line.
+/// Writes a line, with the statement in the middle of which it happened, if there is one.
 pub fn write(level: Level, message: &str) {
-    if (level as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
-        return;
-    }
     let state = match level {
         Level::Warning => SqlState::WARNING,
         Level::Error | Level::Fatal | Level::Panic => SqlState::INTERNAL_ERROR,
         _ => SqlState::SUCCESSFUL_COMPLETION,
     };
-    let mut line = String::new();
-    add(&mut line, state, level.word(), Some(message));
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    put(level, &Said { state, message, ..Said::default() });
 }
 
 /// What this thread runs for its client, for lines that say it.
@@ -111,42 +178,79 @@ impl Drop for Amid {
     }
 }
 
-/// A LOG line of what happened in the middle of this thread's statement, with that statement.
+/// A LOG line of what happened in the middle of this thread's statement, with what it is at.
 pub fn write_amid(message: &str, detail: Option<&str>) {
-    if (Level::Log as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
-        return;
-    }
-    let mut text = String::new();
-    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "LOG", Some(message));
-    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "DETAIL", detail);
-    // A thread that is ending has none any more.
-    let _ = CONTEXT.try_with(|context| {
-        let context = context.borrow();
-        add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "CONTEXT", context.as_deref());
-    });
-    let _ = STATEMENT.try_with(|statement| {
-        let statement = statement.borrow();
-        add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "STATEMENT", statement.as_deref());
-    });
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    // A thread that is ending is at nothing any more.
+    let context = CONTEXT.try_with(|context| context.borrow().clone()).ok().flatten();
+    put(Level::Log, &Said { message, detail, context: context.as_deref(), ..Said::default() });
 }
 
 /// A LOG line of a statement, which says its text itself, or of what became of it.
 pub fn write_detailed(message: &str, detail: Option<&str>) {
-    if (Level::Log as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
-        return;
-    }
-    let mut text = String::new();
-    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "LOG", Some(message));
-    add(&mut text, SqlState::SUCCESSFUL_COMPLETION, "DETAIL", detail);
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    put(Level::Log, &Said { message, detail, says_statement: true, ..Said::default() });
 }
 
-fn add(text: &mut String, state: SqlState, word: &str, body: Option<&str>) {
-    if let Some(body) = body {
-        let prefix = prefix(state.as_str());
-        text.push_str(&format!("{prefix}{word}:  {}\n", body.replace('\n', "\n\t")));
+/// What a message says, with what it is said.
+struct Said<'a> {
+    state: SqlState,
+    message: &'a str,
+    position: Option<u32>,
+    detail: Option<&'a str>,
+    hint: Option<&'a str>,
+    context: Option<&'a str>,
+    /// It has the statement in it.
+    says_statement: bool,
+}
+
+impl Default for Said<'_> {
+    fn default() -> Self {
+        Said {
+            state: SqlState::SUCCESSFUL_COMPLETION,
+            message: "",
+            position: None,
+            detail: None,
+            hint: None,
+            context: None,
+            says_statement: false,
+        }
     }
+}
+
+/// Writes a message as this thread's manner is.
+fn put(level: Level, said: &Said<'_>) {
+    let manner = manner();
+    if level >= manner.least && level as u8 >= FLOOR.load(Ordering::Relaxed) {
+        let text = lines(level, said, manner);
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+}
+
+fn lines(level: Level, said: &Said<'_>, manner: Manner) -> String {
+    let mut message = String::new();
+    if manner.verbosity == Verbosity::Verbose {
+        message.push_str(&format!("{}: ", said.state));
+    }
+    message.push_str(said.message);
+    if let Some(position) = said.position {
+        message.push_str(&format!(" at character {position}"));
+    }
+    let mut text = String::new();
+    let mut add = |word: &str, body: Option<&str>| {
+        if let Some(body) = body {
+            let prefix = prefix(said.state.as_str());
+            text.push_str(&format!("{prefix}{word}:  {}\n", body.replace('\n', "\n\t")));
+        }
+    };
+    add(level.word(), Some(&message));
+    if manner.verbosity > Verbosity::Terse {
+        add("DETAIL", said.detail);
+        add("HINT", said.hint);
+        add("CONTEXT", said.context);
+    }
+    if !said.says_statement && level >= manner.with_statement {
+        let _ = STATEMENT.try_with(|statement| add("STATEMENT", statement.borrow().as_deref()));
+    }
+    text
 }
 
 /// A LOG line.
@@ -155,22 +259,18 @@ macro_rules! log {
     ($($arg:tt)*) => { $crate::log::write($crate::log::Level::Log, &format!($($arg)*)) };
 }
 
-/// Writes an error with its detail, hint and statement.
-pub fn write_error(level: Level, error: &SqlError, statement: Option<&str>) {
-    if (level as u8) < MIN_LEVEL.load(Ordering::Relaxed) {
-        return;
-    }
-    let mut text = format!("{}{}:  {}", prefix(error.state.as_str()), level.word(), error.message);
-    if let Some(position) = error.position {
-        text.push_str(&format!(" at character {position}"));
-    }
-    text.push('\n');
-    let mut more = |word: &str, body: Option<&str>| add(&mut text, error.state, word, body);
-    more("DETAIL", error.detail_log.as_deref().or(error.detail.as_deref()));
-    more("HINT", error.hint.as_deref());
-    more("CONTEXT", error.context.as_deref());
-    more("STATEMENT", statement);
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+/// Writes an error, or another message, with all that it says and the statement it is of.
+pub fn write_error(level: Level, error: &SqlError) {
+    let said = Said {
+        state: error.state,
+        message: &error.message,
+        position: error.position,
+        detail: error.detail_log.as_deref().or(error.detail.as_deref()),
+        hint: error.hint.as_deref(),
+        context: error.context.as_deref(),
+        says_statement: false,
+    };
+    put(level, &said);
 }
 
 /// From 1970 to 2000.
@@ -207,6 +307,46 @@ fn civil(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    fn told(level: Level, error: &SqlError, manner: Manner) -> Vec<String> {
+        let said = Said {
+            state: error.state,
+            message: &error.message,
+            position: error.position,
+            detail: error.detail.as_deref(),
+            ..Said::default()
+        };
+        let text = lines(level, &said, manner);
+        text.lines().map(|l| l.split_once("] ").map_or(l, |(_, said)| said).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_message_is_as_long_as_the_settings_say() {
+        set_thread_statement(Some(&Arc::from("SELECT\n x")));
+        let error = SqlError::new(SqlState::UNDEFINED_COLUMN, "no x\nat all").at(9).detail("none");
+        let of = |statement, verbosity| Manner::from_settings("log", statement, verbosity);
+        let lines = told(Level::Error, &error, of("error", "default"));
+        let all = [
+            "ERROR:  no x",
+            "\tat all at character 9",
+            "DETAIL:  none",
+            "STATEMENT:  SELECT",
+            "\t x",
+        ];
+        assert_eq!(lines, all);
+        let lines = told(Level::Error, &error, of("log", "terse"));
+        assert_eq!(lines, all[..2]);
+        let lines = told(Level::Fatal, &error, of("log", "terse"));
+        assert_eq!(lines, ["FATAL:  no x", all[1], all[3], all[4]]);
+        let lines = told(Level::Warning, &error, of("error", "verbose"));
+        assert_eq!(lines, ["WARNING:  42703: no x", all[1], all[2]]);
+        let lines = told(Level::Log, &error, of("error", "default"));
+        assert_eq!(lines[3], all[3], "a LOG line is above an error's");
+        set_thread_statement(None);
+        assert_eq!(told(Level::Error, &error, of("error", "default")), all[..3]);
+    }
+
     #[test]
     fn days_become_dates() {
         assert_eq!(super::civil(0), (1970, 1, 1));

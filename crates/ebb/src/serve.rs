@@ -100,7 +100,7 @@ pub fn init(data: &Path, given: &[String]) -> Result<ExitCode> {
 fn make(data: &Path, disk: &Arc<dyn Disk>, settings: &Arc<ServerSettings>) -> Result<()> {
     base::log::set_min_level(base::log::Level::Fatal);
     let made = sql::init::init(Arc::clone(disk), settings);
-    base::log::set_min_level(base::log::Level::from_setting(&settings.string("log_min_messages")));
+    base::log::set_min_level(base::log::Level::Debug);
     made.map_err(|e| in_folder(data, e))?;
     let io = |e| Error::io(format!("could not write file \"{CONF}\""), e);
     let file = disk.open(CONF, disk::OpenMode::Create).map_err(io)?;

@@ -4,6 +4,7 @@ use crate::code::int_of;
 use base::{Oid, Result, bail};
 use std::sync::Arc;
 use types::datum::ArrayValue;
+use types::json::assign::Subscript;
 use types::json::{Jsonb, View, view};
 use types::{Datum, oids};
 
@@ -81,6 +82,9 @@ pub fn assign(
     slice: bool,
     value: Datum,
 ) -> Result<Datum> {
+    if ty == oids::JSONB {
+        return assign_part(&v, indexes, &value);
+    }
     let number = |d: &Option<Datum>| -> Result<Option<i32>> {
         match d {
             None => Ok(None),
@@ -106,6 +110,24 @@ pub fn assign(
     }
     let at: Vec<i32> = bounds.iter().map(|(_, i)| i.unwrap_or(0)).collect();
     types::array::assign(&array, &at, value)
+}
+
+fn assign_part(
+    v: &Datum,
+    indexes: &[(Option<Datum>, Option<Datum>)],
+    value: &Datum,
+) -> Result<Datum> {
+    let mut path = Vec::with_capacity(indexes.len());
+    for (_, index) in indexes {
+        path.push(match index {
+            Some(Datum::Text(name)) => Subscript::Name(name.to_string()),
+            Some(other) if !other.is_null() => {
+                Subscript::Number(int_of(other).and_then(|n| i32::try_from(n).ok()).unwrap_or(0))
+            }
+            _ => bail!(NULL_VALUE_NOT_ALLOWED, "jsonb subscript in assignment must not be null"),
+        });
+    }
+    types::json::assign::assign(v, &path, value)
 }
 
 fn element(a: &ArrayValue, indexes: &[(Option<Datum>, Option<Datum>)]) -> Datum {

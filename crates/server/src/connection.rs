@@ -42,7 +42,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
         Ok(None) => return,
         Err(error) => {
             let error = error.to_sql_error();
-            base::log::write_error(base::log::Level::Fatal, &error, None);
+            base::log::write_error(base::log::Level::Fatal, &error);
             wire.send_error("FATAL", &error);
             let _ = wire.flush();
             return;
@@ -63,7 +63,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
         connection.session.count_end(how);
     }
     if let Ended::Fatal(error) = ended {
-        base::log::write_error(base::log::Level::Fatal, &error, None);
+        base::log::write_error(base::log::Level::Fatal, &error);
         connection.wire.send_error("FATAL", &error);
         let _ = connection.wire.flush();
     }
@@ -74,7 +74,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
 /// Ends a connection for which there is no place, without waiting for anything that its client might say or read.
 pub(crate) fn refuse(stream: TcpStream) {
     let error = SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already");
-    base::log::write_error(base::log::Level::Fatal, &error, None);
+    base::log::write_error(base::log::Level::Fatal, &error);
     if stream.set_nonblocking(true).is_ok() {
         let mut wire = Wire::new(stream);
         wire.ending().store(true, Ordering::SeqCst);
@@ -166,6 +166,7 @@ impl Connection {
 
     /// The next message, minding the timeouts of an idle session.
     fn read(&mut self) -> std::result::Result<Incoming, SqlError> {
+        self.session.forget_statement();
         // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
         let waits = !self.wire.has_input();
         self.keepalive.set(self.wire.stream(), self.session.tcp_settings());
@@ -360,7 +361,7 @@ impl Connection {
 
     fn send_error(&mut self, error: &Error) {
         let error = error.to_sql_error();
-        base::log::write_error(base::log::Level::Error, &error, self.session.statement_for_log());
+        base::log::write_error(base::log::Level::Error, &error);
         self.wire.send_error("ERROR", &error);
     }
 

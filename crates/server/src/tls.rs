@@ -62,7 +62,7 @@ impl Tls {
         match load(settings, &self.folder) {
             Ok(acceptor) => *self.acceptor.lock() = acceptor.map(Arc::new),
             Err(error) => {
-                base::log::write_error(base::log::Level::Log, &error.to_sql_error(), None);
+                base::log::write_error(base::log::Level::Log, &error.to_sql_error());
                 base::log!("SSL configuration was not reloaded");
             }
         }

@@ -509,7 +509,7 @@ impl Client for Wire {
     }
 
     fn notice(&mut self, notice: &Notice) -> Result<()> {
-        base::log::write_error(notice.severity.level(), &notice.body, None);
+        base::log::write_error(notice.severity.level(), &notice.body);
         // INFO always goes to the client, whatever client_min_messages says.
         if notice.severity < self.min_notice && notice.severity != sql::client::Severity::Info {
             return Ok(());

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use types::Datum;
 
 /// Bits of a privilege set, and their letters in an ACL.
-pub const PRIVILEGES: [(u32, char, &str); 12] = [
+pub const PRIVILEGES: [(u32, char, &str); 13] = [
     (1, 'r', "SELECT"),
     (2, 'a', "INSERT"),
     (4, 'w', "UPDATE"),
@@ -24,6 +24,7 @@ pub const PRIVILEGES: [(u32, char, &str); 12] = [
     (512, 'C', "CREATE"),
     (1024, 'c', "CONNECT"),
     (2048, 'T', "TEMPORARY"),
+    (4096, 'X', "EXECUTE"),
 ];
 
 /// SELECT's bit.

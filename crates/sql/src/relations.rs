@@ -294,6 +294,10 @@ impl RelationAccess for SessionState {
         key.deferrable && deferred.mode(key.oid).unwrap_or(key.deferred)
     }
 
+    fn is_put_off(&self, constraint: Oid, by_default: bool) -> bool {
+        self.deferred.borrow().mode(constraint).unwrap_or(by_default)
+    }
+
     fn defer(&self, check: DeferredCheck) {
         self.deferred.borrow_mut().checks.push(check);
     }

@@ -231,7 +231,10 @@ pub fn assign_slice(
     }
     let (len, low) = a.dims.first().copied().unwrap_or((0, l.unwrap_or(1)));
     if a.dims.is_empty() && (l.is_none() || u.is_none()) {
-        bail!(ARRAY_SUBSCRIPT_ERROR, "array slice subscript must provide both boundaries");
+        let text = "array slice subscript must provide both boundaries";
+        return Err(base::SqlError::new(base::SqlState::ARRAY_SUBSCRIPT_ERROR, text)
+            .detail("When assigning to a slice of an empty array value, slice boundaries must be fully specified.")
+            .into());
     }
     let l = l.unwrap_or(low);
     let u = u.unwrap_or(low + len - 1);

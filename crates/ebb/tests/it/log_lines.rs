@@ -291,3 +291,93 @@ fn a_shutdown_is_told_once() {
         assert_eq!(log.matches(line).count(), 1, "«{line}» in {log}");
     }
 }
+
+/// The log from the line that ends with `from` on, without what lines begin with.
+fn lines_from(log: &str, from: &str) -> Vec<String> {
+    let lines = log.lines().map(|l| l.split_once("] ").map_or(l, |(_, said)| said).to_owned());
+    lines.skip_while(|l| !l.ends_with(from)).collect()
+}
+
+#[test]
+fn an_error_says_where_and_as_much_as_was_asked_for() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (a int NOT NULL)").unwrap();
+    client.run("SELECT 'ä', nope").unwrap_err();
+    client.run("SELECT a,\n zz FROM t").unwrap_err();
+    client.run("SET log_error_verbosity = terse").unwrap();
+    client.run("INSERT INTO t VALUES (NULL)").unwrap_err();
+    client.run("SET log_error_verbosity = verbose").unwrap();
+    client.run("INSERT INTO t VALUES (NULL)").unwrap_err();
+    client.run("SET log_min_error_statement = fatal").unwrap();
+    client.run("SELECT 1 / 0").unwrap_err();
+    client.run("SET log_min_messages = notice; SET log_min_error_statement = notice").unwrap();
+    client.run("DROP TABLE IF EXISTS nobody").unwrap();
+    client.run("SET log_min_messages = fatal").unwrap();
+    client.run("SELECT 2 / 0").unwrap_err();
+    client.run("RESET ALL").unwrap();
+    client.run("SELECT 'end' / 0").unwrap_err();
+    let log = log_with(&server, "STATEMENT:  SELECT 'end' / 0");
+    let null = "null value in column \"a\" of relation \"t\" violates not-null constraint";
+    let (error, verbose) = (format!("ERROR:  {null}"), format!("ERROR:  23502: {null}"));
+    assert_eq!(
+        lines_from(&log, "\"nope\" does not exist at character 13"),
+        [
+            "ERROR:  column \"nope\" does not exist at character 13",
+            "STATEMENT:  SELECT 'ä', nope",
+            "ERROR:  column \"zz\" does not exist at character 12",
+            "STATEMENT:  SELECT a,",
+            "\t zz FROM t",
+            &error,
+            "STATEMENT:  INSERT INTO t VALUES (NULL)",
+            &verbose,
+            "DETAIL:  Failing row contains (null).",
+            "STATEMENT:  INSERT INTO t VALUES (NULL)",
+            "ERROR:  22012: division by zero",
+            "NOTICE:  00000: table \"nobody\" does not exist, skipping",
+            "STATEMENT:  DROP TABLE IF EXISTS nobody",
+            "ERROR:  invalid input syntax for type integer: \"end\" at character 8",
+            "STATEMENT:  SELECT 'end' / 0",
+        ]
+    );
+}
+
+#[test]
+fn who_is_told_to_end_says_what_it_ran() {
+    let server = server(&[]);
+    let (mut a, mut b) = (server.connect().unwrap(), server.connect().unwrap());
+    let pid = a.value("SELECT pg_backend_pid()").unwrap();
+    // A session that waits for its client runs nothing.
+    b.run(&format!("SELECT pg_terminate_backend({pid})")).unwrap();
+    let end = "FATAL:  terminating connection due to administrator command";
+    log_with(&server, end);
+    b.run("SELECT pg_terminate_backend(pg_backend_pid())").unwrap_err();
+    let log = log_with(&server, "STATEMENT:  SELECT pg_terminate_backend(pg_backend_pid())");
+    let own = "STATEMENT:  SELECT pg_terminate_backend(pg_backend_pid())";
+    assert_eq!(lines_from(&log, end), [end, end, own]);
+}
+
+#[test]
+fn what_a_prepared_statement_does_decides_whether_it_is_logged() {
+    let server = server(&[("log_statement", "mod")]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (a int)").unwrap();
+    client.run("PREPARE r AS SELECT 1").unwrap();
+    client.run("PREPARE w AS INSERT INTO t VALUES ($1)").unwrap();
+    client.run("EXECUTE r").unwrap();
+    client.run("EXECUTE w(1)").unwrap();
+    client.run("EXPLAIN (ANALYZE off) DELETE FROM t").unwrap();
+    client.run("EXPLAIN ANALYZE DELETE FROM t").unwrap();
+    client.run("SET log_statement = none; SET log_min_duration_statement = 0").unwrap();
+    client.run("EXECUTE w(2)").unwrap();
+    client.run("SELECT 'end'").unwrap();
+    let log = log_with(&server, "statement: SELECT 'end'");
+    let lines = lines_from(&log, "EXECUTE w(1)");
+    let detail = "DETAIL:  prepare: PREPARE w AS INSERT INTO t VALUES ($1)";
+    assert_eq!(lines[0], "LOG:  statement: EXECUTE w(1)");
+    assert_eq!(lines[1], detail);
+    assert_eq!(lines[2], "LOG:  statement: EXPLAIN ANALYZE DELETE FROM t");
+    let executed = lines.iter().position(|l| l.ends_with(" ms  statement: EXECUTE w(2)")).unwrap();
+    assert_eq!(lines[executed + 1], detail);
+    assert!(!log.contains("EXECUTE r"), "{log}");
+}

@@ -211,10 +211,10 @@ fn load_index(
     let oid = row.oid("indexrelid");
     let missing = || Error::corrupt_file(format!("index {oid} has no pg_class row"));
     let class = one(source, "pg_class", "oid", oid)?.ok_or_else(missing)?;
-    let constraint = constraints
+    let key = constraints
         .iter()
         .find(|c| c.oid("conindid") == oid && matches!(c.char("contype"), b'p' | b'u'))
-        .map(|c| c.text("conname").to_owned());
+        .map(|c| (c.text("conname").to_owned(), c.oid("oid"), c.bool("condeferred")));
     Ok(Index {
         oid,
         name: class.text("relname").to_owned(),
@@ -235,7 +235,9 @@ fn load_index(
         reltuples: class.f32("reltuples"),
         relpages: class.i32("relpages"),
         persistence,
-        constraint,
+        constraint_oid: key.as_ref().map_or(Oid::INVALID, |(_, oid, _)| *oid),
+        deferred: key.as_ref().is_some_and(|(.., deferred)| *deferred),
+        constraint: key.map(|(name, ..)| name),
     })
 }
 

@@ -199,6 +199,10 @@ pub struct Index {
     pub persistence: RelationPersistence,
     /// The constraint it implements, by name.
     pub constraint: Option<String>,
+    /// That constraint's OID.
+    pub constraint_oid: Oid,
+    /// It is INITIALLY DEFERRED.
+    pub deferred: bool,
 }
 
 impl Index {

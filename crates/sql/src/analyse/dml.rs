@@ -49,6 +49,61 @@ pub(super) fn insert_targets(t: &Table, given: Vec<Option<Expr>>) -> Vec<TargetE
     .collect()
 }
 
+/// What of a column is assigned to, and of what type that is.
+#[derive(Clone)]
+pub(super) struct Part {
+    indexes: Vec<(Option<Expr>, Option<Expr>)>,
+    slice: bool,
+    wanted: TypeRef,
+    whole: TypeRef,
+}
+
+impl Part {
+    /// `before` with `value` in this place.
+    fn put(&self, before: Expr, value: Expr) -> Expr {
+        Expr::Subscript {
+            arg: Box::new(before),
+            indexes: self.indexes.clone(),
+            slice: self.slice,
+            assign: Some(Box::new(value)),
+            ty: self.whole,
+        }
+    }
+}
+
+/// A column that INSERT gives a value, or a part of one.
+#[derive(Clone)]
+pub(super) struct Given<'t> {
+    pub column: &'t Column,
+    part: Option<Part>,
+    loc: Loc,
+}
+
+impl Given<'_> {
+    /// What the value must be of.
+    fn wanted(&self) -> TypeRef {
+        self.part.as_ref().map_or(self.column.declared(), |part| part.wanted)
+    }
+
+    /// As what a row of VALUES keeps it.
+    fn kept_as(&self) -> TypeRef {
+        self.part.as_ref().map_or(self.column.ty, |part| part.wanted)
+    }
+
+    /// Notes the value among those of the columns: parts of one column, one after the other.
+    pub fn put(&self, given: &mut [Option<Expr>], value: Expr) {
+        let Some(place) = given.get_mut(self.column.number as usize - 1) else { return };
+        *place = Some(match &self.part {
+            None => value,
+            Some(part) => {
+                let before = place.take();
+                let ty = self.column.ty.oid;
+                part.put(before.unwrap_or_else(|| super::coerce::constant(ty, Datum::Null)), value)
+            }
+        });
+    }
+}
+
 /// Why a column takes no values: it is worked out, or an identity column that always is.
 pub(super) fn refusal(
     c: &Column,
@@ -196,25 +251,11 @@ impl Analyser<'_> {
         Ok(c)
     }
 
-    /// The column of a target that is a whole column.
-    fn find_whole_column<'t>(&self, t: &'t Table, column: &AssignTarget) -> Result<&'t Column> {
-        let c = self.find_column(t, column)?;
-        if !column.indirection.is_empty() {
-            return self.at(
-                column.loc,
-                base::Error::unsupported("assignment to an array element or a field here"),
-            );
+    /// What of column `c` is assigned to; None: all of it. `update`: what has no parts is pointed at, as in PostgreSQL.
+    fn part_of(&mut self, c: &Column, target: &AssignTarget, update: bool) -> Result<Option<Part>> {
+        if target.indirection.is_empty() {
+            return Ok(None);
         }
-        Ok(c)
-    }
-
-    /// `a[i] = value`: the column's array with that element, or slice, changed.
-    fn set_element(
-        &mut self,
-        c: &Column,
-        target: &AssignTarget,
-        value: &ast::Expr,
-    ) -> Result<Expr> {
         let mut indexes = Vec::with_capacity(target.indirection.len());
         for step in &target.indirection {
             match step {
@@ -224,13 +265,9 @@ impl Analyser<'_> {
                 }
             }
         }
-        self.may_set(c, true, None, value.loc)?;
-        if is_default(value) {
-            let e = err!(FEATURE_NOT_SUPPORTED, "cannot set an array element to DEFAULT");
-            return self.at(value.loc, e);
-        }
         if c.ty.oid == JSONB {
-            return self.at(target.loc, base::Error::unsupported("assignment to a part of jsonb"));
+            let indexes = self.names_or_numbers(&indexes, target.loc)?;
+            return Ok(Some(Part { indexes, slice: false, wanted: c.ty, whole: c.ty }));
         }
         let Some(element) = super::coerce::element_type(c.ty.oid) else {
             let e = err!(
@@ -238,12 +275,23 @@ impl Analyser<'_> {
                 "cannot subscript type {} because it does not support subscripting",
                 super::coerce::name(c.ty.oid)
             );
-            return self.at(target.loc, e);
+            return if update { self.at(target.loc, e) } else { Err(e) };
         };
         let (indexes, slice) = self.subscripts(&indexes)?;
         let wanted = if slice { c.ty } else { TypeRef { oid: element, typmod: c.ty.typmod } };
-        let e = self.expr(value)?;
-        let from = e.ty().oid;
+        Ok(Some(Part { indexes, slice, wanted, whole: c.ty }))
+    }
+
+    /// A value for a part of column `c`.
+    fn part_value(
+        &mut self,
+        part: &Part,
+        e: Expr,
+        c: &Column,
+        target: Loc,
+        loc: Loc,
+    ) -> Result<Expr> {
+        let (from, wanted) = (e.ty().oid, part.wanted);
         if !super::coerce::can_coerce(from, wanted.oid, CastContext::Assignment) {
             let e = SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
@@ -255,17 +303,31 @@ impl Analyser<'_> {
                 ),
             )
             .hint("You will need to rewrite or cast the expression.");
-            return self.at(target.loc, e.into());
+            return self.at(target, e.into());
         }
-        let value = self.coerce(e, wanted, CastContext::Assignment, false, value.loc)?;
+        self.coerce(e, wanted, CastContext::Assignment, false, loc)
+    }
+
+    /// `a[i] = value`: the column's array (or jsonb) with that element, or slice, changed.
+    fn set_element(
+        &mut self,
+        c: &Column,
+        target: &AssignTarget,
+        value: &ast::Expr,
+    ) -> Result<Expr> {
+        self.may_set(c, true, None, value.loc)?;
+        if is_default(value) {
+            return self.no_default_of_part(target.loc);
+        }
+        let Some(part) = self.part_of(c, target, true)? else { return self.set_value(c, value) };
+        let e = self.expr(value)?;
+        let value = self.part_value(&part, e, c, target.loc, value.loc)?;
         let column = Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty };
-        Ok(Expr::Subscript {
-            arg: Box::new(column),
-            indexes,
-            slice,
-            assign: Some(Box::new(value)),
-            ty: c.ty,
-        })
+        Ok(part.put(column, value))
+    }
+
+    fn no_default_of_part<T>(&self, loc: Loc) -> Result<T> {
+        self.at(loc, err!(FEATURE_NOT_SUPPORTED, "cannot set an array element to DEFAULT"))
     }
 
     /// Refuses values for generated and identity columns where SQL does.
@@ -305,9 +367,9 @@ impl Analyser<'_> {
                 Some([row]) => {
                     let values = self.value_row(s, row, &columns, Clause::OneRow)?;
                     for ((c, e), written) in columns.iter().zip(values).zip(row) {
-                        named.push(c.number);
-                        if !(is_default(written) && self.has_default_below(c)) {
-                            given[c.number as usize - 1] = Some(e);
+                        named.push(c.column.number);
+                        if !(is_default(written) && self.has_default_below(c.column)) {
+                            c.put(&mut given, e);
                         }
                     }
                 }
@@ -325,7 +387,8 @@ impl Analyser<'_> {
         if named.is_empty() {
             named.extend((1..).zip(&given).filter(|(_, e)| e.is_some()).map(|(n, _)| n));
         }
-        let targets = insert_targets(&t, given);
+        let mut targets = insert_targets(&t, given);
+        super::domains::check_changed_elements(&mut targets, &t);
         let on_conflict = match &s.on_conflict {
             Some(c) => Some(self.on_conflict(c, &t)?),
             None => None,
@@ -349,18 +412,27 @@ impl Analyser<'_> {
     }
 
     /// The columns that get values, in the order given.
-    pub(super) fn insert_columns<'t>(&self, s: &Insert, t: &'t Table) -> Result<Vec<&'t Column>> {
-        let mut columns: Vec<&Column> = Vec::new();
+    pub(super) fn insert_columns<'t>(
+        &mut self,
+        s: &Insert,
+        t: &'t Table,
+    ) -> Result<Vec<Given<'t>>> {
+        let mut columns: Vec<Given<'t>> = Vec::new();
         if s.columns.is_empty() {
-            columns.extend(t.columns.iter().filter(|c| !c.dropped));
+            let all = t.columns.iter().filter(|c| !c.dropped);
+            columns.extend(all.map(|column| Given { column, part: None, loc: s.table.loc }));
         }
         for c in &s.columns {
-            let found = self.find_whole_column(t, c)?;
-            if columns.iter().any(|o| o.number == found.number) {
+            let column = self.find_column(t, c)?;
+            let part = self.part_of(column, c, false)?;
+            let twice = |o: &Given| {
+                o.column.number == column.number && (o.part.is_none() || part.is_none())
+            };
+            if columns.iter().any(twice) {
                 let e = err!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", c.column);
                 return self.at(c.loc, e);
             }
-            columns.push(found);
+            columns.push(Given { column, part, loc: c.loc });
         }
         Ok(columns)
     }
@@ -382,25 +454,37 @@ impl Analyser<'_> {
         &mut self,
         s: &Insert,
         row: &[ast::Expr],
-        columns: &[&Column],
+        columns: &[Given<'_>],
         clause: Clause,
     ) -> Result<Vec<Expr>> {
         let locs: Vec<Loc> = row.iter().map(|e| e.loc).collect();
         self.count_values(s, &locs, columns.len())?;
         let saved = self.enter(clause);
         let mut out = Vec::with_capacity(row.len());
-        for (e, c) in row.iter().zip(columns) {
+        for (e, given) in row.iter().zip(columns) {
+            let c = given.column;
             if s.overriding_system == Some(false) && c.identity.is_some() {
                 out.push(default_value(c));
                 continue;
             }
             if is_default(e) {
+                if given.part.is_some() {
+                    return self.no_default_of_part(given.loc);
+                }
                 out.push(self.row_default(c, s.overriding_system, e.loc)?);
                 continue;
             }
             self.may_set(c, false, s.overriding_system, e.loc)?;
-            let x = self.declared_expr(e)?;
-            out.push(self.assign(x, c.declared(), &c.name, e.loc)?);
+            out.push(match &given.part {
+                None => {
+                    let x = self.declared_expr(e)?;
+                    self.assign(x, c.declared(), &c.name, e.loc)?
+                }
+                Some(part) => {
+                    let x = self.expr(e)?;
+                    self.part_value(part, x, c, given.loc, e.loc)?
+                }
+            });
         }
         self.enter(saved);
         Ok(out)
@@ -410,7 +494,7 @@ impl Analyser<'_> {
         &mut self,
         s: &Insert,
         rows: &[Vec<ast::Expr>],
-        columns: &[&Column],
+        columns: &[Given<'_>],
         given: &mut [Option<Expr>],
         from: &mut Vec<FromItem>,
     ) -> Result<()> {
@@ -424,7 +508,7 @@ impl Analyser<'_> {
             alias: "*VALUES*".into(),
             has_alias: false,
             column_names: (1..=width).map(|i| format!("column{i}")).collect(),
-            column_types: columns[..width].iter().map(|c| c.ty).collect(),
+            column_types: columns[..width].iter().map(Given::kept_as).collect(),
             required_privileges: 0,
             check_as: 0,
             lateral: false,
@@ -432,7 +516,7 @@ impl Analyser<'_> {
         self.level().rtes.push(entry);
         let rte = self.level().rtes.len() - 1;
         for (i, c) in columns[..width].iter().enumerate() {
-            given[c.number as usize - 1] = Some(self.var(rte, i));
+            c.put(given, self.var(rte, i));
         }
         from.push(FromItem::Rte(rte));
         Ok(())
@@ -442,7 +526,7 @@ impl Analyser<'_> {
         &mut self,
         s: &Insert,
         source: &ast::Select,
-        columns: &[&Column],
+        columns: &[Given<'_>],
         given: &mut [Option<Expr>],
         from: &mut Vec<FromItem>,
     ) -> Result<()> {
@@ -461,7 +545,7 @@ impl Analyser<'_> {
                 let e = std::mem::replace(&mut t.expr, Expr::And(Vec::new()));
                 t.expr = match e {
                     Expr::Const(_) | Expr::Param { .. } => {
-                        let wanted = TypeRef::of(columns[i].declared);
+                        let wanted = TypeRef::of(columns[i].wanted().oid);
                         self.coerce(e, wanted, CastContext::Assignment, false, locs[i])?
                     }
                     other => self.known(other, locs[i])?,
@@ -472,13 +556,18 @@ impl Analyser<'_> {
         entry.alias = "*SELECT*".into();
         self.level().rtes.push(entry);
         let rte = self.level().rtes.len() - 1;
-        for (i, c) in columns[..shown].iter().enumerate() {
+        for (i, to) in columns[..shown].iter().enumerate() {
+            let c = to.column;
             if s.overriding_system == Some(false) && c.identity.is_some() {
                 continue;
             }
             self.may_set(c, false, s.overriding_system, locs[i])?;
             let v = self.var(rte, i);
-            given[c.number as usize - 1] = Some(self.assign(v, c.declared(), &c.name, locs[i])?);
+            let v = match &to.part {
+                None => self.assign(v, c.declared(), &c.name, locs[i])?,
+                Some(part) => self.part_value(part, v, c, to.loc, locs[i])?,
+            };
+            to.put(given, v);
         }
         from.push(FromItem::Rte(rte));
         Ok(())
@@ -615,10 +704,17 @@ impl Analyser<'_> {
                     ty: TypeRef::of(RECORD),
                 };
                 for (index, (target, (n, ty))) in targets.iter().zip(columns).enumerate() {
-                    let c = self.find_whole_column(t, target)?;
+                    let c = self.find_column(t, target)?;
                     self.may_set(c, true, None, target.loc)?;
                     let field = Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
-                    let e = self.assign(field, c.declared(), &c.name, value.loc)?;
+                    let e = match self.part_of(c, target, true)? {
+                        None => self.assign(field, c.declared(), &c.name, value.loc)?,
+                        Some(part) => {
+                            let v = self.part_value(&part, field, c, target.loc, value.loc)?;
+                            let (number, ty) = (c.number, c.ty);
+                            part.put(Expr::Var { levels_up: 0, rte: 0, column: number, ty }, v)
+                        }
+                    };
                     self.push_assignment(out, c, e, target.loc)?;
                 }
                 Ok(())

@@ -198,7 +198,8 @@ impl Analyser<'_> {
             return false;
         };
         let Ok(Some(table)) = self.catalog.table_by_oid(Oid(*oid)) else { return false };
-        let Some(key) = table.primary_key() else { return false };
+        // One that is looked at later does not hold all the time.
+        let Some(key) = table.primary_key().filter(|key| key.immediate) else { return false };
         let grouped = key.columns[..key.key_columns].iter().all(|c| {
             c.column > 0
                 && q.group_exprs.iter().enumerate().any(|(i, g)| {

@@ -167,10 +167,12 @@ impl Analyser<'_> {
                         return self.at(written[n].loc, e);
                     }
                     for (c, e) in columns.iter().zip(row) {
-                        given[c.number as usize - 1] = Some(e);
+                        c.put(&mut given, e);
                     }
                 }
-                MergeAction::Insert(super::dml::insert_targets(t, given))
+                let mut targets = super::dml::insert_targets(t, given);
+                super::domains::check_changed_elements(&mut targets, t);
+                MergeAction::Insert(targets)
             }
             ast::MergeAction::Nothing => MergeAction::Nothing,
         };

@@ -99,7 +99,6 @@ impl Analyser<'_> {
                         i.columns[..i.key_columns].iter().map(|c| index_key(c, t)).collect();
                     i.unique
                         && i.ready
-                        && i.immediate
                         && own.iter().all(covered)
                         && keys.iter().all(|k| own.contains(k))
                         && match (&i.predicate, &filter) {

@@ -142,25 +142,7 @@ impl Analyser<'_> {
         let e = declared.plain();
         let ty = e.ty();
         if ty.oid == JSONB {
-            let mut out = Vec::new();
-            for i in indexes {
-                let Some(x) = i.upper.as_ref().filter(|_| !i.slice) else {
-                    let e = err!(DATATYPE_MISMATCH, "jsonb subscript does not support slices");
-                    return self.at(loc, e);
-                };
-                let v = self.expr(x)?;
-                let from = v.ty().oid;
-                let to = if matches!(from, INT4 | INT2) { INT4 } else { TEXT };
-                if !can_coerce(from, to, CastContext::Implicit) {
-                    let e = SqlError::new(
-                        SqlState::DATATYPE_MISMATCH,
-                        format!("subscript type {} is not supported", name(from)),
-                    )
-                    .hint("jsonb subscript must be coercible to either integer or text.");
-                    return self.at(x.loc, e.into());
-                }
-                out.push((None, Some(self.coerce_implicit(v, to, x.loc)?)));
-            }
+            let out = self.names_or_numbers(indexes, loc)?;
             return Ok(Expr::Subscript {
                 arg: Box::new(e),
                 indexes: out,
@@ -199,6 +181,35 @@ impl Analyser<'_> {
             Some(element) => e.declared(TypeRef::of(if slice { called } else { element })),
             None => e,
         })
+    }
+
+    /// The subscripts of a jsonb value.
+    pub(super) fn names_or_numbers(
+        &mut self,
+        indexes: &[SubscriptIndex],
+        loc: Loc,
+    ) -> Result<Vec<(Option<Expr>, Option<Expr>)>> {
+        let mut out = Vec::new();
+        for i in indexes {
+            let Some(x) = i.upper.as_ref().filter(|_| !i.slice) else {
+                let e = err!(DATATYPE_MISMATCH, "jsonb subscript does not support slices");
+                let at = i.upper.as_ref().or(i.lower.as_ref()).map_or(loc, |x| x.loc);
+                return self.at(at, e);
+            };
+            let v = self.expr(x)?;
+            let from = v.ty().oid;
+            let to = if matches!(from, INT4 | INT2) { INT4 } else { TEXT };
+            if !can_coerce(from, to, CastContext::Implicit) {
+                let e = SqlError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("subscript type {} is not supported", name(from)),
+                )
+                .hint("jsonb subscript must be coercible to either integer or text.");
+                return self.at(x.loc, e.into());
+            }
+            out.push((None, Some(self.coerce_implicit(v, to, x.loc)?)));
+        }
+        Ok(out)
     }
 
     /// The subscripts of an array, and whether they name a slice.

@@ -245,6 +245,7 @@ impl Loader<'_> {
         }
         self.flush()?;
         self.writer.finish()?;
+        self.writer.take_doubtful(&mut self.after);
         let after = std::mem::take(&mut self.after);
         if !after.is_empty() {
             self.x.txn.advance_command()?;

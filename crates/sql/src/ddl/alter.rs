@@ -552,6 +552,12 @@ impl Ddl<'_> {
         } else {
             self.check_may_own_in(owner, table.namespace)?;
         }
+        self.give_relation(table, owner)
+    }
+
+    /// A relation and what belongs to it get another owner.
+    pub(super) fn give_relation(&mut self, table: &Arc<Table>, owner: Oid) -> Result<()> {
+        let state = self.state();
         let set = |oid: Oid, before: Oid| {
             // Who renames an index or sets its options locks nothing else.
             crate::relations::lock(state, oid, LockMode::AccessExclusive)?;

@@ -257,9 +257,6 @@ impl Ddl<'_> {
             options: super::storage_options::index_options(&options.options)?,
             suffix: if primary { "pkey" } else { "key" },
         };
-        if c.timing.deferrable {
-            return Err(deferrable_key());
-        }
         super::index::check_may_make_index(self.state(), table)?;
         let (index, name) = self.make_index(table, &new)?;
         let numbers: Vec<i32> = new.columns.iter().map(|c| c.column).collect();
@@ -356,6 +353,9 @@ impl Ddl<'_> {
                 self.make_key_column(table, *column)?;
             }
             set_primary(self.state(), found.oid)?;
+        }
+        if c.timing.deferrable {
+            set_index(self.state(), found.oid, ("indimmediate", false))?;
         }
         let name = c.name.clone().unwrap_or_else(|| index.to_owned());
         if name != index {
@@ -549,11 +549,16 @@ fn check_persistence(table: &Table, referenced: &Table) -> Result<()> {
 }
 
 fn set_primary(state: &SessionState, index: Oid) -> Result<()> {
+    set_index(state, index, ("indisprimary", true))
+}
+
+/// Sets one thing that `pg_index` says of an index.
+fn set_index(state: &SessionState, index: Oid, (column, is): (&str, bool)) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     let found = rows.find("pg_index", &[("indexrelid", Datum::Oid(index))])?;
     if let Some(mut row) = found.into_iter().next() {
-        row.set("indisprimary", Datum::Bool(true));
+        row.set(column, Datum::Bool(is));
         rows.update(&row)?;
     }
     Ok(())
@@ -609,6 +614,13 @@ fn referenced_key(table: &Table, names: &[String]) -> Result<(Vec<i32>, Arc<Inde
                 table.name
             );
         };
+        if !index.immediate {
+            bail!(
+                OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cannot use a deferrable primary key for referenced table \"{}\"",
+                table.name
+            );
+        }
         let columns = index.columns[..index.key_columns].iter().map(|c| c.column).collect();
         return Ok((columns, Arc::clone(index)));
     }
@@ -631,13 +643,18 @@ fn referenced_key(table: &Table, names: &[String]) -> Result<(Vec<i32>, Arc<Inde
     let fits = |index: &&Arc<Index>| {
         let keys: Vec<i32> = index.columns[..index.key_columns].iter().map(|c| c.column).collect();
         index.unique
-            && index.immediate
             && index.valid
             && index.predicate.is_none()
             && keys.len() == numbers.len()
             && numbers.iter().all(|n| keys.contains(n))
     };
-    match table.indexes.iter().find(fits) {
+    let found = table.indexes.iter().find(|i| i.immediate && fits(i));
+    match found.or_else(|| table.indexes.iter().find(fits)) {
+        Some(index) if !index.immediate => bail!(
+            OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "cannot use a deferrable unique constraint for referenced table \"{}\"",
+            table.name
+        ),
         Some(index) => Ok((numbers, Arc::clone(index))),
         None => bail!(
             INVALID_FOREIGN_KEY,

@@ -6,7 +6,6 @@ use super::view::store_rule;
 use super::{Ddl, reload, rewrite};
 use crate::analyse::{self, ParamTypes};
 use crate::exec::modify::TableWriter;
-use crate::parse::ast::ObjectName;
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::{CreateTableAs, OnCommit, UtilityStatement};
 use crate::parse::{Parsed, Statement};
@@ -20,7 +19,6 @@ use engine::catalog::model::{RelationKind, RelationPersistence, Table};
 use expr::TypeRef;
 use std::rc::Rc;
 use std::sync::Arc;
-use txn::LockMode;
 use types::Datum;
 
 /// Runs a query with the values of its parameters, its rows to a sink.
@@ -305,41 +303,5 @@ impl Ddl<'_> {
             rewrite::rebuild_index(self.session, &table, index)?;
         }
         Ok(rows)
-    }
-
-    /// REFRESH MATERIALIZED VIEW
-    ///
-    /// # Errors
-    /// `42809`, `42501`; the query's.
-    pub fn refresh(
-        &mut self,
-        name: &ObjectName,
-        concurrently: bool,
-        with_data: bool,
-    ) -> Result<()> {
-        let check = |view: &Table| {
-            if view.kind != RelationKind::MaterializedView {
-                bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a materialized view", view.name);
-            }
-            crate::acl::check_table(self.state(), view, crate::acl::MAINTAIN, Oid::INVALID)
-        };
-        if concurrently && !with_data {
-            bail!(SYNTAX_ERROR, "CONCURRENTLY and WITH NO DATA options cannot be used together");
-        }
-        if concurrently {
-            return Err(Error::unsupported("REFRESH MATERIALIZED VIEW CONCURRENTLY"));
-        }
-        let view = self.relation_locked(name, LockMode::AccessExclusive, &check)?;
-        self.check_not_in_use(&view, "REFRESH MATERIALIZED VIEW")?;
-        // Whoever refreshes it, it reads with its owner's rights.
-        let query = crate::updatable::view_query(self.state(), &view)?;
-        super::truncate::empty(self.state(), &view)?;
-        relation::update_class(self.state(), view.oid, |row| {
-            row.set("relispopulated", Datum::Bool(with_data));
-        })?;
-        if with_data {
-            self.fill(view.oid, query, &mut Session::stream_query)?;
-        }
-        Ok(())
     }
 }

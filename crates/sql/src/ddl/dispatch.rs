@@ -112,8 +112,9 @@ impl Ddl<'_> {
                 self.set_statistics_target(*if_exists, name, *target)?;
                 "ALTER STATISTICS"
             }
-            U::CreateSchema { if_not_exists, name, authorization } => {
-                self.create_schema(*if_not_exists, name.as_deref(), authorization.as_ref())?;
+            U::CreateSchema { if_not_exists, name, authorization, elements } => {
+                let (name, owner) = (name.as_deref(), authorization.as_ref());
+                self.create_schema(*if_not_exists, name, owner, elements)?;
                 "CREATE SCHEMA"
             }
             U::CreateDatabase { name, options } => {
@@ -196,11 +197,18 @@ impl Ddl<'_> {
                 self.cluster(options, table.as_ref(), index.as_deref())?;
                 "CLUSTER"
             }
-            U::AlterDefaultPrivileges { .. } => {
-                return Err(Error::unsupported("ALTER DEFAULT PRIVILEGES"));
+            U::AlterDefaultPrivileges { roles, schemas, grant } => {
+                self.alter_default_privileges(roles, schemas, grant)?;
+                "ALTER DEFAULT PRIVILEGES"
             }
-            U::ReassignOwned { .. } => return Err(Error::unsupported("REASSIGN OWNED")),
-            U::DropOwned { .. } => return Err(Error::unsupported("DROP OWNED")),
+            U::ReassignOwned { from, to } => {
+                self.reassign_owned(from, to)?;
+                "REASSIGN OWNED"
+            }
+            U::DropOwned { roles, cascade } => {
+                self.drop_owned(roles, *cascade)?;
+                "DROP OWNED"
+            }
             _ => return Err(Error::unsupported("this statement")),
         };
         Ok(tag.to_owned())

@@ -7,6 +7,7 @@
 //! # Differs from PostgreSQL
 //! Domains over composite types, and arrays of domains over arrays, are refused, and so are temporary domains.
 
+use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
 use super::drop::drop_objects;
 use super::enums::{array_name, array_row, check_type_name, function_oid, type_row};
@@ -228,6 +229,7 @@ impl Ddl<'_> {
             .text("typname", &name.name)
             .oid("typnamespace", namespace)
             .oid("typowner", owner)
+            .set("typacl", default_acl::of_new(state, Made::Type, owner, namespace)?)
             .oid("typarray", if has_array { array } else { Oid::INVALID })
             .oid("typbasetype", below.oid)
             .int("typtypmod", i64::from(below.typmod))

@@ -435,6 +435,10 @@ pub fn describe(state: &SessionState, object: Object) -> Result<String> {
             None => unknown(),
             Some(row) => format!("extension {}", row.text("extname")),
         },
+        "pg_default_acl" => match one("pg_default_acl")? {
+            None => unknown(),
+            Some(row) => super::default_acl::describe(state, &row)?,
+        },
         "pg_statistic_ext" => match one("pg_statistic_ext")? {
             None => unknown(),
             Some(row) => {

@@ -5,6 +5,7 @@
 //! Whoever makes something that uses a type holds a share lock on it to the end of the transaction
 //! ([`lock_used_type`]); DROP TYPE's excludes it.
 
+use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
 use super::{Ddl, new_oid};
 use crate::parse::ast::ObjectName;
@@ -176,6 +177,7 @@ impl Ddl<'_> {
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
         let row = new_row(oid, &name.name, namespace, owner)
+            .set("typacl", default_acl::of_new(state, Made::Type, owner, namespace)?)
             .int("typlen", 4)
             .bool("typbyval", true)
             .char("typtype", b'e')
@@ -387,7 +389,7 @@ impl Ddl<'_> {
     }
 
     /// Writes the changed row of a type, and `change` its array type's.
-    fn update_type(&mut self, row: Row, change: impl FnOnce(&mut Row)) -> Result<()> {
+    pub(super) fn update_type(&mut self, row: Row, change: impl FnOnce(&mut Row)) -> Result<()> {
         let state = self.state();
         let (oid, array) = (row.oid("oid"), row.oid("typarray"));
         let txn = state.txn()?;

@@ -319,6 +319,8 @@ fn describe(rows: &IndexRows) -> Index {
         relpages: 0,
         persistence: rows.persistence,
         constraint: None,
+        constraint_oid: Oid::INVALID,
+        deferred: false,
     }
 }
 

@@ -292,7 +292,7 @@ impl Ddl<'_> {
             unique: index.unique,
             primary: index.primary,
             nulls_not_distinct: index.nulls_not_distinct,
-            deferrable: false,
+            deferrable: !index.immediate,
             key_columns: index.key_columns,
             columns,
             predicate: index.predicate.as_deref().map(moved),
@@ -308,7 +308,11 @@ impl Ddl<'_> {
         if is_key {
             let numbers: Vec<i32> = new.columns.iter().map(|c| c.column).collect();
             let columns = numbers.split_at(index.key_columns);
-            let timing = ConstraintTiming::default();
+            let timing = ConstraintTiming {
+                deferrable: !index.immediate,
+                initially_deferred: index.deferred,
+                ..ConstraintTiming::default()
+            };
             self.key_constraint(&table, made, &name, index.primary, columns, timing)?;
         }
         Ok(made)

@@ -23,6 +23,7 @@ pub mod concurrently;
 pub mod constraint;
 pub mod create_as;
 pub mod database;
+pub(crate) mod default_acl;
 pub mod depend;
 mod dispatch;
 pub mod domains;
@@ -38,6 +39,8 @@ mod index_swap;
 mod like;
 pub mod misc;
 pub(crate) mod not_null;
+mod owned;
+mod refresh;
 pub mod reindex;
 mod reindex_catalog;
 pub(crate) mod reindex_concurrently;
@@ -260,9 +263,7 @@ impl Ddl<'_> {
 /// # Errors
 /// `55006`
 fn check_no_pending_events(state: &SessionState, table: Oid, name: &str, what: &str) -> Result<()> {
-    let pending = |c: &DeferredCheck| {
-        table == if c.referenced_side { c.key.referenced_table } else { c.key.table }
-    };
+    let pending = |c: &DeferredCheck| c.table() == table;
     if state.deferred.borrow().checks.iter().any(pending) {
         bail!(OBJECT_IN_USE, "cannot {what} \"{name}\" because it has pending trigger events");
     }

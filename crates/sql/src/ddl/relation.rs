@@ -1,5 +1,6 @@
 //! Any relation's catalog rows and files.
 
+use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
 use super::new_oid;
 use super::not_null::{self, NotNull};
@@ -107,7 +108,12 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
     // A sequence's row is frozen, and VACUUM does not come to it.
     let has_ages = has_storage && new.kind != RelationKind::Sequence;
     let frozen = if has_ages { xid } else { base::Xid::INVALID };
+    let made = match new.kind {
+        RelationKind::Sequence => Made::Sequence,
+        _ => Made::Relation,
+    };
     let row = class_row(oid, &new.name, new.namespace, new.owner, new.kind, new.persistence)
+        .set("relacl", default_acl::of_new(state, made, new.owner, new.namespace)?)
         .oid("reltype", row_type)
         .oid("relam", if has_ages { HEAP_AM } else { Oid(0) })
         .oid("relfilenode", Oid(file_number))

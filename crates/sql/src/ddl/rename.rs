@@ -309,7 +309,12 @@ impl Ddl<'_> {
         // Who is granting something to it, or making something its, holds its lock.
         super::lock_object(state, Object::of("pg_authid", oid), LockMode::AccessExclusive)?;
         let shared = [("pg_database", "datacl")];
-        let own = [("pg_class", "relacl"), ("pg_namespace", "nspacl"), ("pg_type", "typacl")];
+        let own = [
+            ("pg_class", "relacl"),
+            ("pg_namespace", "nspacl"),
+            ("pg_type", "typacl"),
+            ("pg_default_acl", "defaclacl"),
+        ];
         rename_in_acls(&rows, &shared, old, new)?;
         rename_in_acls(&rows, &own, old, new)?;
         for (database, _) in self.other_databases()? {

@@ -496,6 +496,14 @@ impl Ddl<'_> {
                 lines.push(format!("privileges for schema {}", row.text("nspname")));
             }
         }
+        for row in rows.scan("pg_default_acl")? {
+            let what = || super::default_acl::describe(state, &row);
+            if row.oid("defaclrole") == role {
+                lines.push(format!("owner of {}", what()?));
+            } else if granted(&row, "defaclacl") {
+                lines.push(format!("privileges for {}", what()?));
+            }
+        }
         for row in rows.scan("pg_class")? {
             let Some(kind) = engine::catalog::model::RelationKind::from_letter(row.char("relkind"))
             else {

@@ -1,10 +1,12 @@
 //! CREATE SCHEMA, SET SCHEMA, and owners of schemas.
 
+use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
 use super::{Ddl, new_oid, relation};
 use crate::parse::ast::ObjectName;
-use crate::parse::utility::{ObjectKind, RoleName};
+use crate::parse::utility::{ObjectKind, RoleName, UtilityStatement as U};
 use crate::session::SessionState;
+use base::settings::SetScope;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::bootstrap;
 use engine::catalog::load::RowSource;
@@ -87,6 +89,7 @@ impl Ddl<'_> {
         if_not_exists: bool,
         name: Option<&str>,
         authorization: Option<&RoleName>,
+        elements: &[U],
     ) -> Result<()> {
         let owner = match authorization {
             Some(role) => self.role(role)?,
@@ -119,10 +122,55 @@ impl Ddl<'_> {
         super::lock_role(state, owner)?;
         let oid = new_oid(state, "pg_namespace")?;
         let txn = state.txn()?;
+        let privileges = default_acl::of_new(state, Made::Schema, owner, Oid::INVALID)?;
         let row = NewRow::of("pg_namespace").oid("oid", oid).text("nspname", &name);
-        state.catalog.rows(&txn).insert(&row.oid("nspowner", owner))?;
+        let row = row.oid("nspowner", owner).set("nspacl", privileges);
+        state.catalog.rows(&txn).insert(&row)?;
         state.catalog.changed(Oid::INVALID);
-        Ok(())
+        txn.advance_command()?;
+        drop(txn);
+        if elements.is_empty() {
+            return Ok(());
+        }
+        self.as_role(owner, |ddl| ddl.make_elements(&name, elements))
+    }
+
+    /// Makes what CREATE SCHEMA says is in the schema: what others may refer to first.
+    fn make_elements(&mut self, schema: &str, elements: &[U]) -> Result<()> {
+        let mut ordered = Vec::new();
+        for element in elements {
+            let mut element = element.clone();
+            let (place, name) = match &mut element {
+                U::CreateSequence(s) => (0, Some(&mut s.name)),
+                U::CreateTable(s) => (1, Some(&mut s.name)),
+                U::CreateView(s) => (2, Some(&mut s.name)),
+                U::CreateIndex(s) => (3, Some(&mut s.table)),
+                _ => (4, None),
+            };
+            if let Some(name) = name {
+                match &name.schema {
+                    Some(other) if other != schema => bail!(
+                        INVALID_SCHEMA_DEFINITION,
+                        "CREATE specifies a schema ({other}) different from the one being created ({schema})"
+                    ),
+                    _ => name.schema = Some(schema.to_owned()),
+                }
+            }
+            ordered.push((place, element));
+        }
+        ordered.sort_by_key(|(place, _)| *place);
+        let before = self.state().settings.borrow().text("search_path").to_owned();
+        let mut path = types::quote_ident(schema);
+        if !before.trim().is_empty() {
+            path = format!("{path}, {before}");
+        }
+        self.state().set("search_path", &path, SetScope::Local)?;
+        let made = ordered.iter().try_for_each(|(_, element)| {
+            self.run(element)?;
+            self.state().txn()?.advance_command()
+        });
+        self.state().set("search_path", &before, SetScope::Local)?;
+        made
     }
 
     /// Fails unless the current user has `wanted` on the database.

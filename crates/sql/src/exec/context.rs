@@ -5,6 +5,7 @@
 //! each call of [`Executor::next_batch`](super::Executor::next_batch); nothing in the executor outlives a call
 //! by borrowing from it.
 
+use super::unique_later::DoubtfulKey;
 use base::sync::CancelFlag;
 use base::{Oid, Result, SqlError, Tid};
 use btree::Btree;
@@ -14,18 +15,40 @@ use std::sync::Arc;
 use txn::{Backend, Snapshot, Transaction};
 use types::{Datum, Env};
 
-/// A foreign-key check put off to the end of the transaction.
+/// A check put off to the end of the transaction.
 #[derive(Clone, Debug)]
-pub struct DeferredCheck {
+pub enum DeferredCheck {
+    /// A foreign key's.
+    ForeignKey {
+        /// The constraint.
+        key: Arc<ForeignKey>,
+        /// The referenced side changed (its old key is to be no longer referred to), rather than the
+        /// referencing.
+        referenced_side: bool,
+        /// The key's values, in the constraint's order.
+        values: Vec<Datum>,
+    },
+    /// A unique key's.
+    Unique(DoubtfulKey),
+}
+
+impl DeferredCheck {
     /// The constraint.
-    pub key: Arc<ForeignKey>,
-    /// The referenced side changed (its old key is to be no longer referred to), rather than the
-    /// referencing.
-    pub referenced_side: bool,
-    /// The key's values, in the constraint's order.
-    pub values: Vec<Datum>,
-    /// Deferred even if the constraint is checked at the end of the statement by default.
-    pub deferred: bool,
+    pub fn constraint(&self) -> Oid {
+        match self {
+            DeferredCheck::ForeignKey { key, .. } => key.oid,
+            DeferredCheck::Unique(key) => key.constraint,
+        }
+    }
+
+    /// The table whose rows it is of.
+    pub fn table(&self) -> Oid {
+        match self {
+            DeferredCheck::ForeignKey { key, referenced_side: true, .. } => key.referenced_table,
+            DeferredCheck::ForeignKey { key, .. } => key.table,
+            DeferredCheck::Unique(key) => key.table,
+        }
+    }
 }
 
 /// How the executor reaches relations and the rest of the session.
@@ -63,6 +86,10 @@ pub trait RelationAccess {
     /// True if the constraint is to be checked at commit (`INITIALLY DEFERRED`, `SET CONSTRAINTS`).
     fn is_deferred(&self, key: &ForeignKey) -> bool {
         key.deferrable && key.deferred
+    }
+    /// True if what SET CONSTRAINTS said, or else `by_default`, puts a deferrable constraint off.
+    fn is_put_off(&self, _constraint: Oid, by_default: bool) -> bool {
+        by_default
     }
     /// Queues a check for commit: the session runs [`run_deferred`](super::foreign_key::run_deferred) then.
     fn defer(&self, check: DeferredCheck);

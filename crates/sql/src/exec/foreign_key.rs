@@ -9,6 +9,7 @@ use super::foreign_key_text::{Asked, within};
 use super::key_types::{Sides, Sought, type_of};
 use super::modify::{TableWriter, compile_stored, shown};
 use super::row::RowReader;
+use super::unique_later::DoubtfulKey;
 use super::{Batch, Cx};
 use crate::activity::TableChanges;
 use base::{Oid, Result, SqlError, SqlState, Tid, bail};
@@ -41,6 +42,8 @@ pub enum AfterCheck {
         /// The new one, of an update.
         new: Option<Vec<Datum>>,
     },
+    /// A key that must be there once may be there twice.
+    Unique(DoubtfulKey),
 }
 
 fn table(x: &ExecContext<'_>, oid: Oid) -> Result<Arc<Table>> {
@@ -541,6 +544,7 @@ fn change_all(
     let changed = rows.into_iter().try_for_each(&mut change);
     // Those changed before one that failed are dead.
     writer.note(x);
+    writer.take_doubtful(&mut after);
     changed.map(|()| Some(after))
 }
 
@@ -682,12 +686,8 @@ fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result
         match check {
             AfterCheck::Referencing { key, values } => {
                 if !at_commit && x.relations.is_deferred(&key) {
-                    x.relations.defer(DeferredCheck {
-                        key,
-                        referenced_side: false,
-                        values,
-                        deferred: true,
-                    });
+                    let referenced_side = false;
+                    x.relations.defer(DeferredCheck::ForeignKey { key, referenced_side, values });
                     continue;
                 }
                 check_referencing(x, &key, &values)?;
@@ -698,16 +698,19 @@ fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result
                     && action == ReferentialAction::NoAction
                     && x.relations.is_deferred(&key)
                 {
-                    x.relations.defer(DeferredCheck {
-                        key,
-                        referenced_side: true,
-                        values: old,
-                        deferred: true,
-                    });
+                    let (referenced_side, values) = (true, old);
+                    x.relations.defer(DeferredCheck::ForeignKey { key, referenced_side, values });
                     continue;
                 }
                 if act(x, &key, &old, new.as_deref(), &mut queue)? {
                     x.txn.advance_command()?;
+                }
+            }
+            AfterCheck::Unique(key) => {
+                if !at_commit && x.relations.is_put_off(key.constraint, key.deferred) {
+                    x.relations.defer(DeferredCheck::Unique(key));
+                } else {
+                    key.check(x)?;
                 }
             }
         }
@@ -736,12 +739,14 @@ pub fn run_checks(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
 pub fn run_deferred(x: &ExecContext<'_>, checks: Vec<DeferredCheck>) -> Result<()> {
     let checks = checks
         .into_iter()
-        .map(|c| {
-            if c.referenced_side {
-                AfterCheck::Referenced { key: c.key, old: c.values, new: None }
-            } else {
-                AfterCheck::Referencing { key: c.key, values: c.values }
+        .map(|c| match c {
+            DeferredCheck::ForeignKey { key, referenced_side: true, values } => {
+                AfterCheck::Referenced { key, old: values, new: None }
             }
+            DeferredCheck::ForeignKey { key, values, .. } => {
+                AfterCheck::Referencing { key, values }
+            }
+            DeferredCheck::Unique(key) => AfterCheck::Unique(key),
         })
         .collect();
     work_deferred(x, checks)
@@ -768,6 +773,7 @@ fn work_deferred(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
                 });
                 act(x, &plain, &old, None, &mut queue)?;
             }
+            AfterCheck::Unique(key) => key.check(x)?,
         }
     }
     Ok(())

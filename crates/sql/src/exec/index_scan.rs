@@ -364,6 +364,7 @@ impl IndexScanNode {
         };
         let index_only = index_only && from_index.len() == scan.columns.len();
         let single = index.unique
+            && index.immediate
             && (0..index.key_columns)
                 .all(|c| keys.iter().any(|k| k.column == c && k.op == IndexOp::Eq));
         Ok(IndexScanNode {

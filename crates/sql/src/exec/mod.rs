@@ -38,6 +38,7 @@ mod sort_run;
 mod store;
 mod sub_plan;
 mod temp_files;
+pub mod unique_later;
 mod window;
 
 use crate::plan::{Plan, RelationUse};

@@ -12,6 +12,7 @@ mod stored;
 
 use super::context::ExecContext;
 use super::foreign_key::AfterCheck;
+use super::unique_later::DoubtfulKey;
 use crate::activity::TableChanges;
 use base::{Error, Oid, Result, SqlError, SqlState, Tid, Xid, bail};
 use btree::{Btree, InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
@@ -155,6 +156,17 @@ impl IndexWriter {
             })
     }
 
+    /// The values of a row's key.
+    fn key(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Vec<Datum>> {
+        let sources = self.sources.iter().take(self.index.key_columns);
+        sources
+            .map(|s| match s {
+                KeySource::Column(i) => Ok(row[*i].clone()),
+                KeySource::Expr(code) => code.eval(row, cx),
+            })
+            .collect()
+    }
+
     /// `(a, b)=(1, 2)`
     fn key_text(
         &self,
@@ -215,6 +227,8 @@ pub struct TableWriter {
     bulk: bool,
     /// The columns of a refused row that are shown to who may not read the table; None: all.
     named: Option<Vec<i32>>,
+    /// Keys of deferrable constraints that may be there twice.
+    doubtful: Vec<DoubtfulKey>,
     /// What was done since somebody last took it.
     pub(crate) changes: TableChanges,
 }
@@ -290,6 +304,7 @@ impl TableWriter {
             indexed_columns,
             bulk: false,
             named: None,
+            doubtful: Vec::new(),
             changes: TableChanges::default(),
         })
     }
@@ -416,7 +431,10 @@ impl TableWriter {
                 !w.columns.iter().any(|n| usize::try_from(n - 1).is_ok_and(|n| c[n]))
             });
             let arbiter = arbiters.is_some_and(|a| is_asked(&w.index, a));
-            let check = match w.index.unique && !same_key {
+            let later = w.index.unique && !w.index.immediate;
+            // A key that stays may have been there twice before.
+            let check = match w.index.unique && (!same_key || later) {
+                true if later => UniqueCheck::Partial(&liveness),
                 true if arbiter => UniqueCheck::Now(&liveness),
                 true => UniqueCheck::Yes(&liveness),
                 false => UniqueCheck::No,
@@ -429,11 +447,14 @@ impl TableWriter {
                     w.tree.insert(&values, tid, check)?
                 }
             };
-            if let InsertOutcome::Conflict(other) = outcome {
-                if arbiter {
-                    return Ok(Some(other));
+            match outcome {
+                InsertOutcome::Inserted => {}
+                InsertOutcome::InsertedMaybeDuplicate => {
+                    let key = w.key(row, cx)?;
+                    self.doubtful.push(DoubtfulKey::new(&self.table, &w.index, key));
                 }
-                return Err(self.duplicate(i, row, x, cx));
+                InsertOutcome::Conflict(other) if arbiter => return Ok(Some(other)),
+                InsertOutcome::Conflict(_) => return Err(self.duplicate(i, row, x, cx)),
             }
         }
         Ok(None)
@@ -583,6 +604,14 @@ impl TableWriter {
             if !w.index.unique || !is_asked(&w.index, arbiters) {
                 continue;
             }
+            if !w.index.immediate {
+                let text = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+                let name = w.index.constraint.as_ref().unwrap_or(&w.index.name);
+                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
+                    .table(&self.table.namespace_name, &self.table.name)
+                    .constraint(name)
+                    .into());
+            }
             if !w.encode(row, cx)? {
                 continue;
             }
@@ -695,6 +724,11 @@ impl TableWriter {
         let outcome = self.heap.delete_queued(queue, tid, Wait::Block)?;
         self.changes.deleted += i64::from(matches!(outcome, TupleOutcome::Ok(())));
         Ok(outcome)
+    }
+
+    /// Hands on the keys that are to be looked at later.
+    pub(crate) fn take_doubtful(&mut self, out: &mut Vec<AfterCheck>) {
+        out.extend(self.doubtful.drain(..).map(AfterCheck::Unique));
     }
 
     /// Foreign-key work that an inserted row makes for the end of the statement.

@@ -166,6 +166,7 @@ impl ModifyNode {
     fn note_changes(&mut self, cx: &Cx<'_>) {
         if let Some(w) = &mut self.writer {
             w.note(cx.x);
+            w.take_doubtful(&mut cx.shared.after.borrow_mut());
         }
     }
 

@@ -196,7 +196,7 @@ fn drop_left_behind(
                 base::log!("autovacuum: dropping orphan temp table \"{name}.{schema}.{relation}\"");
             }
             Ok(false) => {}
-            Err(e) => base::log::write_error(base::log::Level::Error, &e.to_sql_error(), None),
+            Err(e) => base::log::write_error(base::log::Level::Error, &e.to_sql_error()),
         }
     }
     Ok(())
@@ -432,7 +432,7 @@ impl AutovacuumHost for Host {
         if error.state() == SqlState::ADMIN_SHUTDOWN {
             let text = "terminating autovacuum process due to administrator command";
             let fatal = SqlError::new(SqlState::ADMIN_SHUTDOWN, text);
-            base::log::write_error(base::log::Level::Fatal, &fatal, None);
+            base::log::write_error(base::log::Level::Fatal, &fatal);
             return;
         }
         let mut e = error.to_sql_error();
@@ -449,7 +449,7 @@ impl AutovacuumHost for Host {
                 None => context,
             });
         }
-        base::log::write_error(base::log::Level::Error, &e, None);
+        base::log::write_error(base::log::Level::Error, &e);
     }
 }
 
@@ -508,7 +508,7 @@ fn misconfigured(settings: &ServerSettings) -> Option<SqlError> {
 /// No thread is to be had.
 pub fn start(cluster: &Arc<Cluster>) -> Result<AutovacuumHandle> {
     if let Some(said) = misconfigured(cluster.settings()) {
-        base::log::write_error(base::log::Level::Warning, &said, None);
+        base::log::write_error(base::log::Level::Warning, &said);
     }
     let launcher = launcher(cluster);
     let body = Arc::clone(&launcher);

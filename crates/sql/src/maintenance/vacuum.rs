@@ -84,7 +84,7 @@ impl Host<'_> {
                 let _ = client.borrow_mut().notice(notice);
             }
             None if kind != Message::Verbose => {
-                base::log::write_error(base::log::Level::Warning, &notice.body, None);
+                base::log::write_error(base::log::Level::Warning, &notice.body);
             }
             _ => {}
         }

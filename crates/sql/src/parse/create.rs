@@ -269,10 +269,53 @@ impl Parser<'_> {
         if self.accept("authorization") {
             authorization = Some(self.role_name()?);
         }
-        if !self.at_end() {
-            return self.unsupported("CREATE SCHEMA with elements");
+        let loc = self.loc();
+        let mut elements = Vec::new();
+        while self.is("create") || self.is("grant") {
+            elements.push(self.schema_element()?);
         }
-        Ok(U::CreateSchema { if_not_exists, name, authorization })
+        if if_not_exists && !elements.is_empty() {
+            let text = "CREATE SCHEMA IF NOT EXISTS cannot include schema elements";
+            return self.error_here(err!(FEATURE_NOT_SUPPORTED, "{text}"), loc);
+        }
+        Ok(U::CreateSchema { if_not_exists, name, authorization, elements })
+    }
+
+    fn schema_element(&mut self) -> Result<UtilityStatement> {
+        const MADE: [&str; 14] = [
+            "table",
+            "view",
+            "index",
+            "unique",
+            "sequence",
+            "trigger",
+            "constraint",
+            "or",
+            "temp",
+            "temporary",
+            "local",
+            "global",
+            "unlogged",
+            "recursive",
+        ];
+        if self.is("grant") {
+            return self.grant();
+        }
+        if !MADE.iter().any(|word| self.is_at(1, word)) {
+            self.skip(1);
+            return Err(self.unexpected());
+        }
+        let begun = self.at;
+        let element = self.create()?;
+        match element {
+            U::CreateTable(_) | U::CreateView(_) | U::CreateIndex(_) | U::CreateSequence(_) => {
+                Ok(element)
+            }
+            _ => {
+                self.at = begun;
+                Err(self.unexpected())
+            }
+        }
     }
 
     /// `NAME [=] value …` as in CREATE DATABASE.

@@ -202,6 +202,17 @@ impl Parser<'_> {
         })))
     }
 
+    /// The kind of new objects that is spoken of.
+    fn default_object(&mut self) -> Result<String> {
+        if self.accept_all(&["large", "objects"]) {
+            return Ok("large objects".to_owned());
+        }
+        if self.is_any(&["tables", "sequences", "functions", "routines", "types", "schemas"]) {
+            return self.label();
+        }
+        Err(self.unexpected())
+    }
+
     pub(super) fn alter_default_privileges(&mut self) -> Result<UtilityStatement> {
         let mut roles = Vec::new();
         let mut schemas = Vec::new();
@@ -225,7 +236,7 @@ impl Parser<'_> {
         }
         let privileges = self.privileges()?;
         self.expect("on")?;
-        let object = GrantObject::Default(self.label()?);
+        let object = GrantObject::Default(self.default_object()?);
         self.expect(if is_grant { "to" } else { "from" })?;
         let grantees = self.grantees()?;
         if is_grant {

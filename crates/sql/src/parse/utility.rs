@@ -35,6 +35,8 @@ pub enum UtilityStatement {
         if_not_exists: bool,
         name: Option<String>,
         authorization: Option<RoleName>,
+        /// What is made in it at once.
+        elements: Vec<UtilityStatement>,
     },
     CreateDatabase {
         name: String,

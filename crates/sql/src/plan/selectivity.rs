@@ -87,6 +87,7 @@ impl JoinSpace<'_, '_> {
         let unique = *column == -1
             || table.indexes.iter().any(|x| {
                 x.unique
+                    && x.immediate
                     && x.key_columns == 1
                     && x.columns[0].column == *column
                     && x.predicate.is_none()
@@ -128,7 +129,7 @@ impl JoinSpace<'_, '_> {
             |(index, n, _)| {
                 let number = i32::try_from(n + 1).ok()?;
                 let stats = self.g.catalog.column_statistics(index.oid, number).ok().flatten()?;
-                Some((stats, index.unique && index.key_columns == 1))
+                Some((stats, index.unique && index.immediate && index.key_columns == 1))
             },
         );
         let (stats, unique) = match of_index {

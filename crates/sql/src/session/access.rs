@@ -147,9 +147,9 @@ impl Session {
         let now = {
             let checks = &mut self.state.deferred.borrow_mut().checks;
             let since = checks.split_off(self.checks_before_savepoint().min(checks.len()));
-            let mut now: Vec<_> = checks.iter().filter(|c| due(c.key.oid)).cloned().collect();
+            let mut now: Vec<_> = checks.iter().filter(|c| due(c.constraint())).cloned().collect();
             let (due_since, later): (Vec<_>, Vec<_>) =
-                since.into_iter().partition(|c| due(c.key.oid));
+                since.into_iter().partition(|c| due(c.constraint()));
             now.extend(due_since);
             checks.extend(later);
             now

@@ -53,6 +53,8 @@ pub struct Derived {
     temp_files: TempFileBounds,
     /// `log_statement`, `log_duration`, `log_min_duration_statement`; None: no statement is logged.
     pub(super) statement_log: Option<StatementLog>,
+    /// `log_min_messages`, `log_min_error_statement`, `log_error_verbosity`
+    log_manner: base::log::Manner,
 }
 
 impl Derived {
@@ -110,6 +112,11 @@ impl Derived {
                 log_kb: settings.int("log_temp_files"),
             },
             statement_log: StatementLog::new(settings),
+            log_manner: base::log::Manner::from_settings(
+                settings.text("log_min_messages"),
+                settings.text("log_min_error_statement"),
+                settings.text("log_error_verbosity"),
+            ),
         }
     }
 
@@ -118,6 +125,7 @@ impl Derived {
         bound_temp_files(self.temp_files);
         buffer::count_blocks(self.counts_rows);
         buffer::bound_combined(self.combines);
+        base::log::set_thread_manner(self.log_manner);
     }
 }
 

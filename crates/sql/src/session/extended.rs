@@ -92,7 +92,7 @@ impl Session {
         let begun = self.logs_statements().then(base::sync::now_timestamp_us);
         self.forget_statement();
         let prepared = self.statement(statement)?;
-        self.current_statement = Some(Arc::clone(&prepared.text));
+        base::log::set_thread_statement(Some(&prepared.text));
         name_step("BIND");
         if let Some(parsed) = &prepared.parsed {
             self.check_block(parsed)?;
@@ -147,11 +147,6 @@ impl Session {
         }
         self.portals.insert(name.to_owned(), portal);
         Ok(())
-    }
-
-    /// What the log says of an error is not the statement that ran before.
-    fn forget_statement(&mut self) {
-        self.current_statement = None;
     }
 
     fn parameter(&self, bytes: Option<&[u8]>, ty: Oid, format: i16) -> Result<Datum> {
@@ -213,7 +208,7 @@ impl Session {
             bail!(INVALID_CURSOR_NAME, "portal \"{name}\" does not exist");
         };
         let mut portal = portal;
-        self.current_statement = Some(Arc::clone(&portal.prepared.text));
+        base::log::set_thread_statement(Some(&portal.prepared.text));
         let Some(parsed) = portal.prepared.parsed.clone() else {
             client.empty_query()?;
             self.portals.insert(name.to_owned(), portal);

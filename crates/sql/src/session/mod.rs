@@ -48,7 +48,7 @@ use crate::cluster::Cluster;
 use base::settings::{SessionSettings, Source};
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -115,9 +115,10 @@ pub struct Session {
     reported: HashMap<&'static str, String>,
     /// What they follow from, as it was then: settings' version, superuser, session user.
     reported_under: (u64, bool, Oid),
-    current_statement: Option<Arc<str>>,
     /// The log has its text already.
     statement_logged: Cell<bool>,
+    /// What it says of a prepared statement that is executed.
+    statement_prepared: RefCell<Option<String>>,
     /// All statements of the transaction are logged (`log_transaction_sample_rate`).
     transaction_sampled: Cell<bool>,
     settings_seen: Cell<u64>,
@@ -240,8 +241,8 @@ impl Session {
             plan_cache: simple::StatementCache::default(),
             reported: HashMap::new(),
             reported_under: (u64::MAX, false, Oid::INVALID),
-            current_statement: None,
             statement_logged: Cell::new(false),
+            statement_prepared: RefCell::new(None),
             transaction_sampled: Cell::new(false),
             settings_seen: Cell::new(0),
             unmeasured: Cell::new(false),
@@ -273,7 +274,7 @@ impl Session {
         let mut settings = self.state.settings.borrow_mut();
         for (name, value, source) in stored {
             if let Err(error) = settings.set_default(&name, &value, source) {
-                base::log::write_error(base::log::Level::Warning, &error.to_sql_error(), None);
+                base::log::write_error(base::log::Level::Warning, &error.to_sql_error());
             }
         }
         Ok(())
@@ -342,13 +343,9 @@ impl Session {
         self.state.derived().min_notice
     }
 
-    /// The statement under way or last run, for the log.
-    pub fn statement_for_log(&self) -> Option<&str> {
-        let settings = self.state.settings.borrow();
-        match settings.text("log_min_error_statement") {
-            "log" | "fatal" | "panic" => None,
-            _ => self.current_statement.as_deref(),
-        }
+    /// What the log says from now on is of no statement that ran before.
+    pub fn forget_statement(&self) {
+        base::log::set_thread_statement(None);
     }
 
     /// How long the session may idle now, and the error it ends with then.
@@ -467,9 +464,10 @@ impl Session {
         self.portals.clear();
         self.abort_transaction();
         if let Err(error) = crate::ddl::temp::drop_all(&mut self) {
-            base::log::write_error(base::log::Level::Warning, &error.to_sql_error(), None);
+            base::log::write_error(base::log::Level::Warning, &error.to_sql_error());
         }
         self.state.cluster.engine().txns.locks().release_session(&self.state.backend, false);
+        base::log::forget_session();
     }
 }
 

@@ -319,7 +319,6 @@ impl Session {
             self.run_queue.begin();
         }
         let now = base::sync::now_timestamp_us();
-        self.current_statement = Some(Arc::clone(text));
         base::log::set_thread_statement(Some(text));
         self.state.statement_start_us.set(now);
         let idle_since = self.state.idle_since_us.replace(0);

@@ -1,16 +1,16 @@
 //! Statements in the server's log: `log_statement`, `log_duration`, `log_min_duration_statement`, and samples of them.
 //!
 //! # Differs from PostgreSQL
-//! A string whose first statements fail to parse is logged as an error only, as there; EXPLAIN ANALYZE and EXECUTE count as what they run
-//! only where that is at hand when they begin: an EXECUTE counts as a query.
+//! A string whose first statements fail to parse is logged as an error only, as there.
 
 use super::command_name::command_name;
 use super::{Portal, Session};
 use crate::parse::ast::QueryStatement;
-use crate::parse::utility::UtilityStatement as U;
+use crate::parse::utility::{UtilityOption, UtilityStatement as U};
 use crate::parse::{Parsed, Statement};
 use base::Error;
 use base::settings::SessionSettings;
+use std::rc::Rc;
 
 /// Which statements `log_statement` asks for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -80,21 +80,49 @@ impl StatementLog {
     }
 }
 
-fn kind(statement: &Statement) -> Kind {
-    let utility = match statement {
-        Statement::Query(QueryStatement::Select(_)) => return Kind::Other,
-        Statement::Query(_) => return Kind::Mod,
-        Statement::Utility(utility) => utility.as_ref(),
-    };
-    match utility {
-        U::Truncate(_) => Kind::Mod,
-        U::Copy(copy) if copy.from => Kind::Mod,
-        U::Prepare { statement, .. } => kind(statement),
-        U::Do { .. } => Kind::Other,
-        U::AlterSystem(_) | U::AlterDatabaseSet { .. } | U::AlterRoleSet { .. } => Kind::Ddl,
-        U::Cluster { .. } => Kind::Ddl,
-        other if command_name(other) == "this statement" => Kind::Other,
-        _ => Kind::Ddl,
+fn asks_analyze(option: &UtilityOption) -> bool {
+    option.name == "analyze" && option.boolean().unwrap_or(false)
+}
+
+impl Session {
+    fn kind(&self, statement: &Statement) -> Kind {
+        let utility = match statement {
+            Statement::Query(QueryStatement::Select(_)) => return Kind::Other,
+            Statement::Query(_) => return Kind::Mod,
+            Statement::Utility(utility) => utility.as_ref(),
+        };
+        match utility {
+            U::Truncate(_) => Kind::Mod,
+            U::Copy(copy) if copy.from => Kind::Mod,
+            U::Prepare { statement, .. } => self.kind(statement),
+            U::Execute { name, .. } => match self.state.statements.borrow().get(name) {
+                Some(prepared) => {
+                    prepared.parsed.as_ref().map_or(Kind::Other, |p| self.kind(&p.statement))
+                }
+                None => Kind::Other,
+            },
+            U::Explain(explain) if explain.options.iter().any(asks_analyze) => {
+                self.kind(&explain.statement)
+            }
+            U::Do { .. } => Kind::Other,
+            U::AlterSystem(_) | U::AlterDatabaseSet { .. } | U::AlterRoleSet { .. } => Kind::Ddl,
+            U::Cluster { .. } => Kind::Ddl,
+            other if command_name(other) == "this statement" => Kind::Other,
+            _ => Kind::Ddl,
+        }
+    }
+
+    /// `prepare: PREPARE …`, of the first prepared statement that is executed.
+    fn prepared_text(&self, statements: &[Parsed]) -> Option<String> {
+        let name = statements.iter().find_map(|parsed| match &parsed.statement {
+            Statement::Utility(utility) => match utility.as_ref() {
+                U::Execute { name, .. } => Some(name),
+                _ => None,
+            },
+            Statement::Query(_) => None,
+        })?;
+        let prepared = self.state.statements.borrow().get(name).map(Rc::clone)?;
+        prepared.from_sql.then(|| format!("prepare: {}", prepared.text))
     }
 }
 
@@ -155,12 +183,16 @@ impl Session {
     ) {
         self.statement_logged.set(false);
         let derived = self.state.derived();
-        let Some(StatementLog { kinds: Some(kinds), .. }) = derived.statement_log else { return };
-        if !statements.iter().any(|parsed| kind(&parsed.statement) <= kinds) {
+        let Some(log) = derived.statement_log else { return };
+        let prepared = self.prepared_text(statements);
+        let detail = self.parameters(portal).or_else(|| prepared.clone());
+        *self.statement_prepared.borrow_mut() = prepared;
+        let Some(kinds) = log.kinds else { return };
+        if !statements.iter().any(|parsed| self.kind(&parsed.statement) <= kinds) {
             return;
         }
         self.statement_logged.set(true);
-        base::log::write_detailed(&format!("{step}: {text}"), self.parameters(portal).as_deref());
+        base::log::write_detailed(&format!("{step}: {text}"), detail.as_deref());
     }
 
     /// As [`Session::log_statements`], of a statement that was kept.
@@ -197,7 +229,8 @@ impl Session {
             || self.transaction_sampled.get();
         let duration = format!("duration: {}.{:03} ms", us / 1000, us % 1000);
         if long && !self.statement_logged.get() {
-            let detail = self.parameters(portal);
+            let prepared = self.statement_prepared.borrow().clone();
+            let detail = self.parameters(portal).or(prepared);
             base::log::write_detailed(&format!("{duration}  {step}: {text}"), detail.as_deref());
         } else if long || log.durations {
             base::log::write_detailed(&duration, None);

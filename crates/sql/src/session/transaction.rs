@@ -225,12 +225,12 @@ impl Session {
         match self.state.take_txn() {
             Ok(Some(txn)) => {
                 if let Err(error) = txn.abort() {
-                    base::log::write_error(base::log::Level::Error, &error.to_sql_error(), None);
+                    base::log::write_error(base::log::Level::Error, &error.to_sql_error());
                 }
             }
             Ok(None) => {}
             Err(error) => {
-                base::log::write_error(base::log::Level::Error, &error.to_sql_error(), None);
+                base::log::write_error(base::log::Level::Error, &error.to_sql_error());
             }
         }
         self.state.catalog.rolled_back(true);
@@ -288,7 +288,7 @@ impl Session {
                     self.state.take_txn().and_then(|txn| txn.map_or(Ok(()), |txn| txn.abort()))
                 };
                 if let Err(error) = undone {
-                    base::log::write_error(base::log::Level::Error, &error.to_sql_error(), None);
+                    base::log::write_error(base::log::Level::Error, &error.to_sql_error());
                 }
                 self.state.catalog.rolled_back(depth == 0);
                 self.state.relations.borrow_mut().clear();

@@ -644,8 +644,26 @@ impl Session {
     /// # Errors
     /// The query's.
     pub fn internal_query(&mut self, sql: &str, params: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        let mut rows = Vec::new();
+        self.internal_rows(sql, params, &mut |row| {
+            rows.push(row.to_vec());
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// As [`Session::internal_query`], row by row.
+    ///
+    /// # Errors
+    /// The query's, and `sink`'s.
+    pub(crate) fn internal_rows(
+        &mut self,
+        sql: &str,
+        params: &[Datum],
+        sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
+    ) -> Result<()> {
         let mut parsed = crate::parse::parse(sql)?;
-        let Some(parsed) = parsed.pop() else { return Ok(Vec::new()) };
+        let Some(parsed) = parsed.pop() else { return Ok(()) };
         let prepared = Rc::new(self.prepare(parsed, ParamTypes::variable(Vec::new()))?);
         let plan = self.locked_plan(&prepared, params)?;
         let mut executor = crate::exec::Executor::new(plan)?;
@@ -659,13 +677,12 @@ impl Session {
         let started = executor.start(&cx);
         self.state.reads_all.set(false);
         started?;
-        let mut rows = Vec::new();
         loop {
             let batch = executor.next_batch(&cx, 1024)?;
             if batch.is_empty() {
-                return Ok(rows);
+                return Ok(());
             }
-            rows.extend((0..batch.len()).map(|i| batch.row(i).to_vec()));
+            (0..batch.len()).try_for_each(|i| sink(batch.row(i)))?;
         }
     }
 

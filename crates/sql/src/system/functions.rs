@@ -182,6 +182,11 @@ fn describe(env: &dyn types::Env, class: Oid, object: Oid, sub: i32) -> Result<D
             }))
         }
         "pg_namespace" => named("pg_namespace", "nspname", "schema"),
+        "pg_default_acl" => {
+            let row = row_by_oid(state, "pg_default_acl", "oid", object)?;
+            let described = row.map(|row| crate::ddl::default_acl::describe(state, &row));
+            Ok(text_or_null(described.transpose()?))
+        }
         "pg_authid" => named("pg_authid", "rolname", "role"),
         "pg_database" => named("pg_database", "datname", "database"),
         "pg_constraint" => {

@@ -94,10 +94,9 @@ fn parse(text: &str) -> Result<Vec<(u32, bool)>> {
             };
             let name = if name == "TEMP" { "TEMPORARY" } else { name };
             match PRIVILEGES.iter().find(|p| p.2 == name) {
+                // Of what has no privileges of its own here.
+                _ if matches!(name, "EXECUTE" | "RULE" | "SET" | "ALTER SYSTEM") => Ok((0, option)),
                 Some((bit, ..)) => Ok((*bit, option)),
-                None if matches!(name, "EXECUTE" | "RULE" | "SET" | "ALTER SYSTEM") => {
-                    Ok((0, option))
-                }
                 None => {
                     bail!(
                         INVALID_PARAMETER_VALUE,
@@ -248,7 +247,6 @@ fn has_role(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
 /// What a letter of an ACL is called; those that `acl` does not list included.
 fn letter_name(letter: char) -> Option<&'static str> {
     match letter {
-        'X' => Some("EXECUTE"),
         's' => Some("SET"),
         'A' => Some("ALTER SYSTEM"),
         letter => PRIVILEGES.iter().find(|p| p.1 == letter).map(|p| p.2),

@@ -1,5 +1,6 @@
 //! json and jsonb.
 
+pub mod assign;
 mod binary;
 mod build;
 mod check;

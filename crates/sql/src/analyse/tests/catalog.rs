@@ -125,6 +125,8 @@ fn primary_key(oid: u32, t: &Table, keys: &[i32]) -> Arc<Index> {
         relpages: 0,
         persistence: RelationPersistence::Permanent,
         constraint: Some(format!("{}_pkey", t.name)),
+        constraint_oid: Oid::INVALID,
+        deferred: false,
     })
 }
 

@@ -175,6 +175,8 @@ impl Db {
                 relpages: 0,
                 persistence: RelationPersistence::Permanent,
                 constraint: None,
+                constraint_oid: Oid::INVALID,
+                deferred: false,
             });
             self.storage.btree(name, &index).unwrap().create().unwrap();
             all.push(index);

@@ -1,0 +1,203 @@
+//! DROP OWNED and REASSIGN OWNED: all that roles own, or may do, in this database.
+//!
+//! # Differs from PostgreSQL
+//! There is no `pg_shdepend`: the catalogs are read for what a role owns. What was granted to it goes whoever granted it.
+
+use super::Ddl;
+use super::depend::Object;
+use super::drop::drop_objects;
+use super::grant_chain::{Chain, Change};
+use crate::acl::AclItem;
+use crate::parse::utility::RoleName;
+use crate::session::SessionState;
+use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::bootstrap::acl;
+use engine::catalog::model::CatalogView;
+use engine::catalog::rows::Row;
+use txn::LockMode;
+use types::Datum;
+
+/// A catalog whose objects have owners: its column of the owner, and that of the privileges if it has one.
+struct Owned {
+    catalog: &'static str,
+    owner: &'static str,
+    acl: Option<&'static str>,
+}
+
+const OWNED: [Owned; 6] = [
+    Owned { catalog: "pg_namespace", owner: "nspowner", acl: Some("nspacl") },
+    Owned { catalog: "pg_class", owner: "relowner", acl: Some("relacl") },
+    Owned { catalog: "pg_type", owner: "typowner", acl: Some("typacl") },
+    Owned { catalog: "pg_statistic_ext", owner: "stxowner", acl: None },
+    Owned { catalog: "pg_extension", owner: "extowner", acl: None },
+    // Shared: it gets another owner, and is not dropped.
+    Owned { catalog: "pg_database", owner: "datdba", acl: Some("datacl") },
+];
+
+impl Owned {
+    /// Is it an object by itself? Indexes and TOAST tables are their tables' owners', row and array types go with what they are of.
+    fn counts(&self, row: &Row) -> bool {
+        match self.catalog {
+            "pg_class" => !matches!(row.char("relkind"), b'i' | b'I' | b't'),
+            "pg_type" => matches!(row.char("typtype"), b'e' | b'd'),
+            _ => true,
+        }
+    }
+
+    fn rows(&self, state: &SessionState, role: Oid) -> Result<Vec<Row>> {
+        let txn = state.txn()?;
+        let mut rows = state.catalog.rows(&txn).scan(self.catalog)?;
+        rows.retain(|row| row.oid(self.owner) == role && self.counts(row));
+        Ok(rows)
+    }
+}
+
+impl Ddl<'_> {
+    /// The roles of a list, whose privileges the current user has.
+    fn roles_done_with(&self, roles: &[RoleName], what: &str, whose: &str) -> Result<Vec<Oid>> {
+        let mut oids = Vec::new();
+        for role in roles {
+            oids.push(self.role(role)?);
+        }
+        for role in &oids {
+            self.check_has(*role, what, whose)?;
+        }
+        Ok(oids)
+    }
+
+    fn check_has(&self, role: Oid, what: &str, whose: &str) -> Result<()> {
+        let state = self.state();
+        let me = state.current_user.borrow().oid;
+        if state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&role) {
+            return Ok(());
+        }
+        let name = state.role_name(role)?.unwrap_or_default();
+        let text = format!("permission denied to {what} objects");
+        let detail =
+            format!("Only roles with privileges of role \"{name}\" may {what} objects {whose}.");
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, text).detail(detail).into())
+    }
+
+    fn check_not_pinned(&self, role: Oid, what: &str) -> Result<()> {
+        if role < Oid::FIRST_NORMAL {
+            let name = self.state().role_name(role)?.unwrap_or_default();
+            bail!(
+                DEPENDENT_OBJECTS_STILL_EXIST,
+                "cannot {what} objects owned by role {name} because they are required by the database system"
+            );
+        }
+        Ok(())
+    }
+
+    /// DROP OWNED
+    ///
+    /// # Errors
+    /// `42704`, `42501`, `2BP01`; I/O.
+    pub fn drop_owned(&mut self, roles: &[RoleName], cascade: bool) -> Result<()> {
+        let roles = self.roles_done_with(roles, "drop", "owned by it")?;
+        let mut objects = Vec::new();
+        for role in roles {
+            self.check_not_pinned(role, "drop")?;
+            let state = self.state();
+            let name = state.role_name(role)?.unwrap_or_default();
+            for owned in &OWNED {
+                revoke_all(state, owned, &name)?;
+                if owned.catalog != "pg_database" {
+                    let rows = owned.rows(state, role)?;
+                    objects.extend(rows.iter().map(|r| Object::of(owned.catalog, r.oid("oid"))));
+                }
+            }
+            super::default_acl::forget_role(state, role, &name)?;
+            // What is granted and not dropped is there to be looked at by what is dropped.
+            state.txn()?.advance_command()?;
+        }
+        for object in objects.iter().filter(|o| o.class == Object::relation(o.oid).class) {
+            crate::relations::lock(self.state(), object.oid, LockMode::AccessExclusive)?;
+            let table = self.state().catalog.table(&*self.state().txn()?, object.oid)?;
+            if let Some(table) = table {
+                self.check_not_in_use(&table, "DROP TABLE")?;
+            }
+        }
+        self.state().catalog.changed(Oid::INVALID);
+        if objects.is_empty() {
+            return Ok(());
+        }
+        for notice in drop_objects(self.state(), &objects, cascade)? {
+            self.client.notice(&notice)?;
+        }
+        Ok(())
+    }
+
+    /// REASSIGN OWNED
+    ///
+    /// # Errors
+    /// `42704`, `42501`, `2BP01`; I/O.
+    pub fn reassign_owned(&mut self, from: &[RoleName], to: &RoleName) -> Result<()> {
+        let roles = self.roles_done_with(from, "reassign", "owned by it")?;
+        let to = self.role(to)?;
+        self.check_has(to, "reassign", "to it")?;
+        super::lock_role(self.state(), to)?;
+        for role in roles {
+            self.check_not_pinned(role, "reassign ownership of")?;
+            for owned in &OWNED {
+                for row in owned.rows(self.state(), role)? {
+                    self.hand_to(owned, row, to)?;
+                }
+            }
+        }
+        self.state().catalog.changed(Oid::INVALID);
+        Ok(())
+    }
+
+    fn hand_to(&mut self, owned: &Owned, mut row: Row, to: Oid) -> Result<()> {
+        let state = self.state();
+        if owned.catalog == "pg_class" {
+            crate::relations::lock(state, row.oid("oid"), LockMode::AccessExclusive)?;
+            let table = state.catalog.table(&*state.txn()?, row.oid("oid"))?;
+            // A sequence that belongs to a column has gone with its table.
+            return match table.filter(|table| table.owner != to) {
+                Some(table) => self.give_relation(&table, to),
+                None => Ok(()),
+            };
+        }
+        if let Some(column) = owned.acl {
+            let (old, new) = super::grant::owner_names(state, row.oid(owned.owner), to)?;
+            super::grant::hand_over(&mut row, column, &old, &new);
+        }
+        row.set(owned.owner, Datum::Oid(to));
+        if owned.catalog == "pg_type" {
+            return self.update_type(row, |array| array.set("typowner", Datum::Oid(to)));
+        }
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).update(&row)
+    }
+}
+
+/// Takes away whatever `name` was granted on the objects of a catalog, and what it has granted on.
+fn revoke_all(state: &SessionState, owned: &Owned, name: &str) -> Result<()> {
+    let Some(column) = owned.acl else { return Ok(()) };
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn);
+    for mut row in rows.scan(owned.catalog)? {
+        let Some(texts) = row.texts(column) else { continue };
+        let mut items: Vec<AclItem> = texts.iter().filter_map(|t| AclItem::parse(t)).collect();
+        let owner = state.role_name(row.oid(owned.owner))?.unwrap_or_default();
+        let grantors = items.iter().filter(|i| i.grantee == name).map(|i| i.grantor.clone());
+        let grantors: Vec<String> = grantors.collect();
+        // What it owns itself it is about to lose.
+        if grantors.is_empty() || owner == name {
+            continue;
+        }
+        let roles_of = |name: &str| Ok(vec![name.to_owned()]);
+        let chain = Chain { owner: &owner, roles_of: &roles_of };
+        for grantor in &grantors {
+            let change = Change { grantee: name, grantor, bits: u32::MAX, option: false };
+            chain.revoke(&mut items, change, true)?;
+        }
+        let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
+        row.set(column, acl(&texts));
+        rows.update(&row)?;
+        state.catalog.changed(row.oid("oid"));
+    }
+    Ok(())
+}
