@@ -15,6 +15,7 @@ mod calls;
 mod coerce;
 mod comparisons;
 mod dml;
+mod dml_parts;
 mod domains;
 pub(crate) use domains::column_default;
 mod exprs;

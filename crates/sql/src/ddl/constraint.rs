@@ -105,9 +105,6 @@ impl Ddl<'_> {
                 if *primary {
                     check_first_primary(&table)?;
                 }
-                if c.timing.deferrable {
-                    return Err(deferrable_key());
-                }
                 self.key_using_index(&table, c, *primary, index)
             }
             TableConstraintKind::ForeignKey { columns, references } => {
@@ -528,10 +525,6 @@ fn check_first_primary(table: &Table) -> Result<()> {
         );
     }
     Ok(())
-}
-
-fn deferrable_key() -> base::Error {
-    base::Error::unsupported("a deferrable unique constraint")
 }
 
 fn check_persistence(table: &Table, referenced: &Table) -> Result<()> {

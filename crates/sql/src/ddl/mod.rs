@@ -29,6 +29,7 @@ mod dispatch;
 pub mod domains;
 pub mod drop;
 mod drop_concurrently;
+mod drop_role;
 pub mod enums;
 pub mod extension;
 pub mod grant;

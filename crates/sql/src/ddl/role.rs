@@ -9,9 +9,7 @@ use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
 use engine::catalog::rows::{NewRow, Row, options_array};
-use engine::catalog::store::CatalogStore;
 use std::collections::HashSet;
-use txn::LockMode;
 use types::Datum;
 
 /// What the options of CREATE and ALTER ROLE come to.
@@ -57,27 +55,6 @@ fn password(state: &SessionState, text: &str) -> Result<Option<String>> {
     Ok(verifier)
 }
 
-/// The catalogs of one database that tell of roles: whose owner is in which column, and what was granted.
-const ROLES_IN: [(&str, &str, Option<&str>); 5] = [
-    ("pg_namespace", "nspowner", Some("nspacl")),
-    ("pg_class", "relowner", Some("relacl")),
-    ("pg_type", "typowner", Some("typacl")),
-    ("pg_statistic_ext", "stxowner", None),
-    ("pg_extension", "extowner", None),
-];
-
-/// Was something granted to, or by, the role of that name?
-fn grants_to(row: &Row, acl: &str, name: &str) -> bool {
-    let items = row.texts(acl).unwrap_or_default();
-    let parsed = items.iter().filter_map(|item| crate::acl::AclItem::parse(item));
-    parsed.into_iter().any(|i| i.grantee == name || i.grantor == name)
-}
-
-fn still_used(name: &str, lines: &[String]) -> base::Error {
-    let text = format!("role \"{name}\" cannot be dropped because some objects depend on it");
-    SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, text).detail(lines.join("\n")).into()
-}
-
 fn check_name(name: &str) -> Result<()> {
     if name.starts_with("pg_") {
         return Err(SqlError::new(
@@ -108,7 +85,7 @@ fn refuse_reserved(name: &str) -> Result<()> {
     Err(SqlError::new(SqlState::RESERVED_NAME, text).detail("Cannot alter reserved roles.").into())
 }
 
-fn denied(what: &str, why: &str) -> base::Error {
+pub(super) fn denied(what: &str, why: &str) -> base::Error {
     SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, format!("permission denied to {what}"))
         .detail(why)
         .into()
@@ -209,18 +186,18 @@ impl Ddl<'_> {
     }
 
     /// Does the current user have an attribute? A superuser has all.
-    fn has_attribute(&self, column: &str) -> Result<bool> {
+    pub(super) fn has_attribute(&self, column: &str) -> Result<bool> {
         let name = self.state().current_user.borrow().name.clone();
         let row = self.role_row(&name)?;
         Ok(row.is_some_and(|r| r.bool("rolsuper") || r.bool(column)))
     }
 
-    fn may_create_roles(&self) -> Result<bool> {
+    pub(super) fn may_create_roles(&self) -> Result<bool> {
         self.has_attribute("rolcreaterole")
     }
 
     /// May the current user give membership in `role` to others, by himself or by a role that he is a member of?
-    fn is_admin_of(&self, role: Oid) -> Result<bool> {
+    pub(super) fn is_admin_of(&self, role: Oid) -> Result<bool> {
         let state = self.state();
         if state.is_superuser() {
             return Ok(true);
@@ -329,7 +306,7 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn role_name_of(&self, role: &RoleName) -> Result<String> {
+    pub(super) fn role_name_of(&self, role: &RoleName) -> Result<String> {
         let oid = self.role(role)?;
         Ok(self.state().role_name(oid)?.unwrap_or_default())
     }
@@ -358,184 +335,6 @@ impl Ddl<'_> {
         state.catalog.rows(&txn).update(&row)?;
         roles_changed(state);
         Ok(())
-    }
-
-    /// DROP ROLE
-    ///
-    /// # Errors
-    /// `42704`, `2BP01`, `55006`, `42501`
-    pub fn drop_role(&mut self, if_exists: bool, roles: &[RoleName]) -> Result<()> {
-        if !self.may_create_roles()? {
-            return Err(denied(
-                "drop role",
-                "Only roles with the CREATEROLE attribute and the ADMIN option on the target roles may drop roles.",
-            ));
-        }
-        for role in roles {
-            let RoleName::Name(name) = role else {
-                bail!(INVALID_PARAMETER_VALUE, "cannot use special role specifier in DROP ROLE");
-            };
-            let Some(row) = self.role_row(name)? else {
-                if if_exists {
-                    self.notice(
-                        SqlState::SUCCESSFUL_COMPLETION,
-                        format!("role \"{name}\" does not exist, skipping"),
-                    )?;
-                    continue;
-                }
-                bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
-            };
-            let oid = row.oid("oid");
-            let state = self.state();
-            if oid == state.current_user.borrow().oid {
-                bail!(OBJECT_IN_USE, "current user cannot be dropped");
-            }
-            if oid == state.session_user.borrow().oid {
-                bail!(OBJECT_IN_USE, "session user cannot be dropped");
-            }
-            if oid < Oid::FIRST_NORMAL {
-                bail!(
-                    DEPENDENT_OBJECTS_STILL_EXIST,
-                    "cannot drop role {name} because it is required by the database system"
-                );
-            }
-            self.check_controls(&row, "drop")?;
-            let object = super::depend::Object::of("pg_authid", oid);
-            super::lock_object(state, object, LockMode::AccessExclusive)?;
-            self.check_role_unused(oid, name)?;
-            self.check_role_unused_elsewhere(oid, name)?;
-            let state = self.state();
-            let txn = state.txn()?;
-            let rows = state.catalog.rows(&txn);
-            // Dropped, or changed, while the lock was waited for.
-            let Some(row) = self.role_row(name)?.filter(|row| row.oid("oid") == oid) else {
-                bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
-            };
-            rows.delete_where("pg_auth_members", &[("roleid", Datum::Oid(oid))])?;
-            rows.delete_where("pg_auth_members", &[("member", Datum::Oid(oid))])?;
-            rows.delete_where("pg_db_role_setting", &[("setrole", Datum::Oid(oid))])?;
-            super::drop::remove_shared_comments(state, object)?;
-            rows.delete(&row)?;
-            roles_changed(state);
-        }
-        Ok(())
-    }
-
-    /// The other databases, with their names.
-    pub(super) fn other_databases(&self) -> Result<Vec<(Oid, String)>> {
-        let state = self.state();
-        let txn = state.txn()?;
-        let rows = state.catalog.rows(&txn).scan("pg_database")?;
-        let others = rows.iter().filter(|r| r.oid("oid") != state.database.oid);
-        Ok(others.map(|r| (r.oid("oid"), r.text("datname").to_owned())).collect())
-    }
-
-    /// Nothing in another database either.
-    fn check_role_unused_elsewhere(&self, role: Oid, name: &str) -> Result<()> {
-        let state = self.state();
-        let txn = state.txn()?;
-        let mut lines = Vec::new();
-        for (database, called) in self.other_databases()? {
-            if !self.hold_database(database)? {
-                continue;
-            }
-            let store = CatalogStore::new(state.cluster.storage().clone(), database);
-            let rows = store.session(&txn);
-            let mut count = 0;
-            for (catalog, owner, acl) in ROLES_IN {
-                for row in rows.scan(catalog)? {
-                    // Parts of tables go by what they belong to.
-                    let is_part = match catalog {
-                        "pg_class" => matches!(row.char("relkind"), b'i' | b't'),
-                        "pg_type" => !matches!(row.char("typtype"), b'e' | b'd'),
-                        _ => false,
-                    };
-                    let uses = !is_part
-                        && (row.oid(owner) == role
-                            || acl.is_some_and(|acl| grants_to(&row, acl, name)));
-                    count += usize::from(uses);
-                }
-            }
-            match count {
-                0 => {}
-                1 => lines.push(format!("1 object in database {called}")),
-                n => lines.push(format!("{n} objects in database {called}")),
-            }
-        }
-        if lines.is_empty() { Ok(()) } else { Err(still_used(name, &lines)) }
-    }
-
-    /// Keeps another database from being dropped while it is looked into; false if it has been.
-    pub(super) fn hold_database(&self, database: Oid) -> Result<bool> {
-        let state = self.state();
-        let txn = state.txn()?;
-        let tag = crate::cluster::database_lock(database);
-        txn.lock(tag, LockMode::RowExclusive, txn::Wait::Block)?;
-        let key = [("oid", Datum::Oid(database))];
-        Ok(!state.catalog.rows(&txn).find("pg_database", &key)?.is_empty())
-    }
-
-    /// Nothing may be owned by, or granted to, a role that is dropped.
-    fn check_role_unused(&self, role: Oid, name: &str) -> Result<()> {
-        let state = self.state();
-        let txn = state.txn()?;
-        let rows = state.catalog.rows(&txn);
-        let mut lines = Vec::new();
-        let granted = |row: &Row, column: &str| grants_to(row, column, name);
-        for row in rows.scan("pg_database")? {
-            if row.oid("datdba") == role {
-                lines.push(format!("owner of database {}", row.text("datname")));
-            } else if granted(&row, "datacl") {
-                lines.push(format!("privileges for database {}", row.text("datname")));
-            }
-        }
-        for row in rows.scan("pg_namespace")? {
-            if row.oid("nspowner") == role {
-                lines.push(format!("owner of schema {}", row.text("nspname")));
-            } else if granted(&row, "nspacl") {
-                lines.push(format!("privileges for schema {}", row.text("nspname")));
-            }
-        }
-        for row in rows.scan("pg_default_acl")? {
-            let what = || super::default_acl::describe(state, &row);
-            if row.oid("defaclrole") == role {
-                lines.push(format!("owner of {}", what()?));
-            } else if granted(&row, "defaclacl") {
-                lines.push(format!("privileges for {}", what()?));
-            }
-        }
-        for row in rows.scan("pg_class")? {
-            let Some(kind) = engine::catalog::model::RelationKind::from_letter(row.char("relkind"))
-            else {
-                continue;
-            };
-            let noun = crate::acl::noun(kind);
-            if matches!(row.char("relkind"), b'i' | b't') {
-                continue;
-            }
-            if row.oid("relowner") == role {
-                lines.push(format!("owner of {noun} {}", row.text("relname")));
-            } else if granted(&row, "relacl") {
-                lines.push(format!("privileges for {noun} {}", row.text("relname")));
-            }
-        }
-        // Tables' row types and array types go by what they belong to.
-        let own = |row: &Row| matches!(row.char("typtype"), b'e' | b'd');
-        for row in rows.scan("pg_type")?.iter().filter(|row| own(row)) {
-            if row.oid("typowner") == role {
-                lines.push(format!("owner of type {}", row.text("typname")));
-            } else if granted(row, "typacl") {
-                lines.push(format!("privileges for type {}", row.text("typname")));
-            }
-        }
-        for row in rows.scan("pg_statistic_ext")?.iter().filter(|r| r.oid("stxowner") == role) {
-            let shown = super::statistics::shown_name(state, row)?;
-            lines.push(format!("owner of statistics object {shown}"));
-        }
-        if lines.is_empty() {
-            return Ok(());
-        }
-        Err(still_used(name, &lines))
     }
 
     fn add_member(

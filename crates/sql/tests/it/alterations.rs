@@ -575,10 +575,6 @@ fn keys_that_make_no_sense_are_refused() {
             "ALTER TABLE k ADD PRIMARY KEY USING INDEX k_b",
             "42P16 multiple primary keys for table \"k\" are not allowed",
         ),
-        (
-            "ALTER TABLE k ADD UNIQUE USING INDEX k_b DEFERRABLE",
-            "0A000 a deferrable unique constraint is not supported",
-        ),
     ]);
 }
 
