@@ -12,8 +12,8 @@
 //! - One worker makes all changes of a page, in the log's order. No more is asked of the order: redo changes a page from itself and the record alone.
 //! - What is no change of pages the reader replays himself. Before a record that ends files he waits until the workers have done all that came before
 //!   (a *fence*); one that only makes files comes before all records of their pages, and one that marks an XID concerns no page.
-//! - A worker that failed goes on to take what he is given, and does nothing with it: the reader never waits in vain. What is told is the failure that
-//!   comes first in the log.
+//! - A worker that failed goes on to take what he is given, and does nothing with it: the reader never waits in vain. Of several failures the one that
+//!   comes first in the log is told.
 //!
 //! # Crash cases
 //! None of its own: replay begins again at the redo point, and passes over pages that have a change already.
@@ -90,7 +90,7 @@ enum Job {
     Fence,
 }
 
-/// The first failure in the log's order.
+/// Of the workers' failures, the first in the log's order.
 struct Failure {
     happened: AtomicBool,
     first: Mutex<Option<(Lsn, Error)>>,
@@ -128,7 +128,7 @@ pub(crate) struct Crew<'e> {
 /// Reads the log by `read`, which gives the records to a crew of so many workers; returns when all of them are replayed.
 ///
 /// # Errors
-/// That of the first record that could not be replayed; `read`'s.
+/// A worker's; else `read`'s.
 pub(crate) fn with_crew<R>(
     engine: &Engine,
     size: usize,
