@@ -239,14 +239,6 @@ impl RelationHandle {
 }
 
 impl BufferPool {
-    /// The page of block `id` of a record, ready for redo. A record without that block gives `Missing`.
-    ///
-    /// # Errors
-    /// A page whose bytes are wrong, the disk's.
-    pub fn redo_page(self: &Arc<Self>, record: &Record, id: u8) -> Result<RedoPage> {
-        RedoPages::redo_page(self, record, id)
-    }
-
     /// The pages that redo looked for in vain and that nothing has explained since. At the end of recovery there must be none.
     pub fn missing_pages(&self) -> Vec<PageTag> {
         let mut pages: Vec<_> = self.inner().missing.pages.lock().iter().copied().collect();

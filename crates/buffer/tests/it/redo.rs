@@ -1,6 +1,6 @@
 use crate::common::*;
 use base::{BlockNumber, Fork, Lsn, PageTag, Xid};
-use buffer::{RedoPage, Strategy};
+use buffer::{RedoPage, RedoPages, Strategy};
 use wal::{Record, RecordBlock, ResourceManager};
 
 fn record(end: u64, block: RecordBlock) -> Record {
