@@ -153,14 +153,7 @@ pub(super) fn of_new(state: &SessionState, made: Made, owner: Oid, schema: Oid) 
     let mut built_in = made.built_in(&name);
     let mut items = everywhere.as_ref().map_or_else(|| built_in.clone(), items_of);
     for more in here.as_ref().map(items_of).unwrap_or_default() {
-        let alike = |i: &&mut AclItem| i.grantee == more.grantee && i.grantor == more.grantor;
-        match items.iter_mut().find(alike) {
-            Some(item) => {
-                item.privileges |= more.privileges;
-                item.grantable |= more.grantable;
-            }
-            None => items.push(more),
-        }
+        super::grant::add(&mut items, more);
     }
     sort(state, &mut items)?;
     sort(state, &mut built_in)?;

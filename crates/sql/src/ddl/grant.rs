@@ -381,6 +381,17 @@ fn items_of(row: &Row, column: &str, owner: &str, on: On) -> Vec<AclItem> {
     items
 }
 
+/// Adds to what its grantee has from the same grantor already.
+pub(super) fn add(items: &mut Vec<AclItem>, more: AclItem) {
+    match items.iter_mut().find(|i| i.grantee == more.grantee && i.grantor == more.grantor) {
+        Some(item) => {
+            item.privileges |= more.privileges;
+            item.grantable |= more.grantable;
+        }
+        None => items.push(more),
+    }
+}
+
 /// An object gets another owner: what `old` had and granted, `new` has and has granted, and what `new` had before goes with it.
 pub(super) fn hand_over(row: &mut Row, column: &str, old: &str, new: &str) {
     let Some(texts) = row.texts(column) else { return };
@@ -391,14 +402,7 @@ pub(super) fn hand_over(row: &mut Row, column: &str, old: &str, new: &str) {
                 new.clone_into(name);
             }
         }
-        let alike = |i: &&mut AclItem| i.grantee == item.grantee && i.grantor == item.grantor;
-        match items.iter_mut().find(alike) {
-            Some(alike) => {
-                alike.privileges |= item.privileges;
-                alike.grantable |= item.grantable;
-            }
-            None => items.push(item),
-        }
+        add(&mut items, item);
     }
     let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
     row.set(column, acl(&texts));

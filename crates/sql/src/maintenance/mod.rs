@@ -18,6 +18,8 @@ mod count_tests;
 #[cfg(test)]
 mod due_tests;
 pub mod explain;
+#[cfg(test)]
+mod foresight_tests;
 mod freezing;
 mod full_catalog;
 mod known_tables;

@@ -1,7 +1,7 @@
 //! Who asks for the lock of a table that an autovacuum worker is at.
 
 use super::autovacuum::launcher;
-use super::tests::{cluster, connect, int, run};
+use super::tests::{cluster, connect, int, run, text};
 use crate::client::Quiet;
 use crate::cluster::Cluster;
 use crate::session::Session;
@@ -12,17 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use txn::{Backend, BackendKind};
-use types::Datum;
 
 /// Where the worker is held: its index is clean, its heap not yet.
 const AT: &str = "vacuum.before_reap";
-
-fn text(session: &mut Session, sql: &str) -> String {
-    match run(session, sql) {
-        Some(Datum::Text(text)) => text.to_string(),
-        other => panic!("{sql}: {other:?}"),
-    }
-}
 
 /// A table of which half is to be removed.
 fn fill(s: &mut Session) {
@@ -34,6 +26,14 @@ fn fill(s: &mut Session) {
 fn worker(cluster: &Cluster) -> Arc<Backend> {
     let all = cluster.backends().all();
     all.into_iter().find(|b| b.kind == BackendKind::AutovacuumWorker).expect("a worker")
+}
+
+fn wait_until_asked_to_give_way(cluster: &Cluster) {
+    let (asked, began) = (worker(cluster), Instant::now());
+    while asked.cancel.reason() != Some(CancelReason::AutovacuumYield) {
+        assert!(began.elapsed() < stop::PATIENCE, "the worker is not asked to give way");
+        std::thread::yield_now();
+    }
 }
 
 /// What the worker is at, as others see it.
@@ -67,11 +67,7 @@ fn a_worker_gives_way_to_whoever_wants_its_tables_lock() {
             run(&mut other, "BEGIN; LOCK TABLE t; COMMIT");
             other.close();
         });
-        let (asked, began) = (worker(cluster), Instant::now());
-        while asked.cancel.reason() != Some(CancelReason::AutovacuumYield) {
-            assert!(began.elapsed() < stop::PATIENCE, "the worker is not asked to give way");
-            std::thread::yield_now();
-        }
+        wait_until_asked_to_give_way(cluster);
         held.release();
         locking.join().unwrap();
         working.join().unwrap();
@@ -163,11 +159,7 @@ fn the_analyze_of_a_worker_that_prevents_wraparound_gives_way() {
             run(&mut other, "BEGIN; LOCK TABLE t; COMMIT");
             other.close();
         });
-        let (asked, began) = (worker(cluster), Instant::now());
-        while asked.cancel.reason() != Some(CancelReason::AutovacuumYield) {
-            assert!(began.elapsed() < stop::PATIENCE, "the worker is not asked to give way");
-            std::thread::yield_now();
-        }
+        wait_until_asked_to_give_way(cluster);
         held.release();
         locking.join().unwrap();
         working.join().unwrap();
