@@ -29,9 +29,11 @@ use vacuum::autovacuum::{
 };
 
 /// What the server's configuration must not turn into a hindrance.
-const OWN_SETTINGS: [(&str, &str); 5] = [
+const OWN_SETTINGS: [(&str, &str); 6] = [
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
+    // Nobody waits for its statistics to be durable; where files go the commit waits for the log whatever this says.
+    ("synchronous_commit", "off"),
     ("lock_timeout", "0"),
     ("statement_timeout", "0"),
     ("transaction_timeout", "0"),

@@ -84,14 +84,22 @@ impl Session {
         if own {
             self.end_own()?;
         }
-        for target in &targets {
-            let mut there = true;
-            if options.vacuum {
-                there = self.vacuum_table(target, options, client)?;
+        let mut each = |session: &mut Session| -> Result<()> {
+            for target in &targets {
+                let mut there = true;
+                if options.vacuum {
+                    there = session.vacuum_table(target, options, client)?;
+                }
+                if options.analyze && there {
+                    session.analyze_table(target, options, own, client)?;
+                }
             }
-            if options.analyze && there {
-                self.analyze_table(target, options, own, client)?;
-            }
+            Ok(())
+        };
+        if own {
+            self.synced_at_the_end(each)?;
+        } else {
+            each(self)?;
         }
         if options.vacuum && !options.skip_database_stats {
             self.update_frozen()?;

@@ -596,3 +596,42 @@ fn temporary_tables_that_a_crash_left_are_dropped() {
     other.close();
     s.close();
 }
+
+/// A statement of many transactions waits for the log once, when all of them are done; autovacuum's ANALYZE not at all.
+#[test]
+fn analyze_of_many_tables_waits_for_the_log_once() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    for n in 0..20 {
+        run(&mut s, &format!("CREATE TABLE t{n} (id int) WITH (autovacuum_analyze_threshold = 0)"));
+        run(&mut s, &format!("INSERT INTO t{n} SELECT generate_series(1, 10)"));
+    }
+    let wal = &cluster.engine().wal;
+    let syncs_of = |f: &mut dyn FnMut()| {
+        let before = wal.stats().syncs;
+        f();
+        wal.stats().syncs - before
+    };
+    let list: Vec<String> = (0..20).map(|n| format!("t{n}")).collect();
+    for what in ["ANALYZE", "VACUUM (ANALYZE, SKIP_DATABASE_STATS)"] {
+        let sql = format!("{what} {}", list.join(", "));
+        assert_eq!(syncs_of(&mut || drop(run(&mut s, &sql))), 1, "{what}");
+        assert_eq!(wal.flushed_lsn(), wal.insert_lsn(), "{what}: all of it is durable");
+    }
+    run(&mut s, "SET synchronous_commit = off");
+    assert_eq!(syncs_of(&mut || drop(run(&mut s, &format!("ANALYZE {}", list.join(", "))))), 0);
+    run(&mut s, "RESET synchronous_commit");
+    // One that fails leaves nothing behind: the next commit waits by itself.
+    let gone = s.simple_query("ANALYZE t1, t2 (gone)", &mut Last::default());
+    assert_eq!(gone.unwrap_err().state(), base::SqlState::UNDEFINED_COLUMN);
+    assert_eq!(syncs_of(&mut || drop(run(&mut s, "INSERT INTO t1 VALUES (0)"))), 1);
+    // The workers' commits.
+    for n in 0..20 {
+        run(&mut s, &format!("INSERT INTO t{n} VALUES (0), (0), (0)"));
+    }
+    let (database, launcher) = (s.state().database.oid, launcher(&cluster));
+    assert_eq!(syncs_of(&mut || launcher.look_at(database)), 0);
+    let told = "SELECT count(*) FROM pg_stat_user_tables WHERE autoanalyze_count = 1";
+    assert_eq!(int(&mut s, told), 20);
+    s.close();
+}

@@ -6,7 +6,7 @@ use super::{Portal, Session};
 use crate::analyse::ParamTypes;
 use crate::client::OutputColumn;
 use crate::parse::Parsed;
-use base::Result;
+use base::{Lsn, Result};
 use std::rc::Rc;
 use txn::{Backend, Rest};
 use types::Datum;
@@ -67,6 +67,25 @@ impl Session {
     pub(crate) fn next_transaction(&mut self) -> Result<()> {
         self.end_own()?;
         self.begin_own()
+    }
+
+    /// Runs a statement of many transactions: none of them waits for the log, and one wait at the end stands for all. Before that nobody is told
+    /// that any of them is durable.
+    ///
+    /// # Errors
+    /// `f`'s; the log's.
+    pub(crate) fn synced_at_the_end(
+        &mut self,
+        f: impl FnOnce(&mut Session) -> Result<()>,
+    ) -> Result<()> {
+        self.unsynced = Some(Lsn::INVALID);
+        let done = f(self);
+        let last = self.unsynced.take().unwrap_or(Lsn::INVALID);
+        done?;
+        if last > Lsn::INVALID {
+            self.state.cluster.engine().wal.flush_for_commit(last)?;
+        }
+        Ok(())
     }
 
     /// Commits what is open.

@@ -46,7 +46,7 @@ use crate::activity::SessionEnd;
 use crate::client::{Client, Severity};
 use crate::cluster::Cluster;
 use base::settings::{SessionSettings, Source};
-use base::{Oid, Result, SqlError, SqlState, bail};
+use base::{Lsn, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -124,6 +124,8 @@ pub struct Session {
     settings_seen: Cell<u64>,
     /// The statement is maintenance: its time is nobody's latency.
     pub(crate) unmeasured: Cell<bool>,
+    /// In a statement of many transactions: the end of the last commit that has not waited for the log.
+    unsynced: Option<Lsn>,
     /// What statements waited for a processor before they began.
     run_queue: run_queue::RunQueue,
     /// Is the client gone?
@@ -246,6 +248,7 @@ impl Session {
             transaction_sampled: Cell::new(false),
             settings_seen: Cell::new(0),
             unmeasured: Cell::new(false),
+            unsynced: None,
             run_queue: run_queue::RunQueue::default(),
             client_gone: None,
             settings_changed: Cell::new(false),

@@ -153,12 +153,13 @@ impl Session {
             self.block = Block::None;
             return Ok(());
         };
-        let sync = self.state.derived().sync_commit;
+        let durable = self.state.derived().sync_commit;
+        let later = durable && self.unsynced.is_some();
         let dirty = self.state.catalog.is_dirty();
         let mut wake = Vec::new();
         let changes = self.take_changes();
         // Other sessions look at catalogs again once our locks are gone: caches are emptied before.
-        let extras = CommitExtras { sync, ..CommitExtras::default() };
+        let extras = CommitExtras { sync: durable && !later, ..CommitExtras::default() };
         let result = txn.commit_around(extras, |publish| {
             match &mut said {
                 Some(said) => wake = said.publish(publish),
@@ -176,7 +177,10 @@ impl Session {
         self.state.deferred.borrow_mut().clear();
         self.finish_settings(true);
         match result {
-            Ok(_) => {
+            Ok(info) => {
+                if later {
+                    self.unsynced = self.unsynced.max(info.lsn);
+                }
                 if let Some(said) = &said {
                     self.notified(said, &wake);
                 }
