@@ -243,7 +243,12 @@ pub fn decode_tuple(
 ) -> Result<Vec<Datum>> {
     let mut attrs = vec![AttrValue::Null; types.len()];
     page::tuple::deform(tuple, desc, &mut attrs).map_err(Error::corrupt_file)?;
-    attrs.iter().zip(types).map(|(attr, ty)| decode_attr(heap, attr, *ty)).collect()
+    // Collecting into a `Result` would not know how many they are, and grow again and again.
+    let mut values = Vec::with_capacity(types.len());
+    for (attr, ty) in attrs.iter().zip(types) {
+        values.push(decode_attr(heap, attr, *ty)?);
+    }
+    Ok(values)
 }
 
 /// Decodes one column of a tuple of `heap`.

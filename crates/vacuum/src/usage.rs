@@ -1,7 +1,6 @@
 //! What a vacuum or analyze used: measured from a beginning, printed as PostgreSQL's last report lines.
 
 use std::fmt::Write;
-use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// The clocks and counters of this thread at the beginning.
@@ -67,18 +66,22 @@ impl UsageMeter {
 }
 
 /// This thread's user and system time, as far as the system tells.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn cpu_times() -> (Duration, Duration) {
-    let ticks = |text: &str| -> Option<(u64, u64)> {
-        // The name, in parentheses, may hold spaces.
-        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
-        Some((fields.nth(11)?.parse().ok()?, fields.next()?.parse().ok()?))
+    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::time::TimeVal;
+    let time = |t: TimeVal| {
+        let [seconds, micros] = [t.tv_sec(), t.tv_usec()].map(|n| u64::try_from(n).unwrap_or(0));
+        Duration::from_secs(seconds) + Duration::from_micros(micros)
     };
-    // One read: the line is shorter, and a small vacuum should not spend its time here.
-    let mut line = [0; 1024];
-    let read = std::fs::File::open("/proc/thread-self/stat").and_then(|mut f| f.read(&mut line));
-    let text = std::str::from_utf8(&line[..read.unwrap_or(0)]).ok();
-    let (user, system) = text.and_then(ticks).unwrap_or((0, 0));
-    (Duration::from_millis(user * 10), Duration::from_millis(system * 10))
+    let used = getrusage(UsageWho::RUSAGE_THREAD);
+    used.map(|u| (time(u.user_time()), time(u.system_time()))).unwrap_or_default()
+}
+
+/// Here the system tells nothing of threads.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn cpu_times() -> (Duration, Duration) {
+    Default::default()
 }
 
 fn ms(us: u64) -> f64 {
