@@ -153,8 +153,11 @@ pub fn run(
     }
     let has_indexes = !target.indexes.is_empty();
     let off = plan.index_cleanup == IndexCleanup::Off;
-    let keys = if has_indexes && !off {
-        let heap_pages = target.heap.len_blocks()?.0;
+    let heap_pages = target.heap.len_blocks()?.0;
+    // Where all pages are all-visible there are no dead rows to look for, and the indexes need not be opened. Should any come meanwhile, the
+    // indexes are read whole.
+    let looks_for_dead = has_indexes && !off && plan.pages_to_read(heap_pages) > 0;
+    let keys = if looks_for_dead {
         KeyCollector::new(target, heap_pages, &plan.machine)?
     } else {
         KeyCollector::none(&target.indexes)
@@ -180,7 +183,7 @@ pub fn run(
         let pages = target.heap.len_blocks()?.0;
         let to_read = plan.pages_to_read(pages);
         let back = Return::to(target.heap, pages, plan, &context.throttle.costs())?;
-        if plan.one_visit {
+        if plan.one_visit && looks_for_dead {
             run.pass.one_visit = OneVisit::new(target, pages, to_read, &plan.machine, back)?;
         }
         run.pass.puts_off = plan.puts_off(&back);

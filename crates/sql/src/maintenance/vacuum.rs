@@ -538,7 +538,9 @@ impl Session {
         if let (Some(to), Some(foretold)) = (foretell, foretold) {
             to.found.borrow_mut().push(Foretold { report: Some(report.clone()), ..foretold });
         }
-        host.say(Message::Verbose, report.text());
+        if options.verbose {
+            host.say(Message::Verbose, report.text());
+        }
         if automatic {
             log_report(&state, &used, &report);
         }
