@@ -463,13 +463,15 @@ impl AggregateNode {
         self.output(&[], 0, &mut states, cx, out)
     }
 
-    /// Adds a row to the group of each set; false if a new group found no room.
+    /// Adds a row to the group of each set; false if a new group found no room, or is not to have any: once one had to wait, all do, or the
+    /// rows of the first would be parted.
     fn hash_row(
         &mut self,
         row: &[Datum],
         key: &mut Vec<Datum>,
         cx: &Cx<'_>,
         limit: usize,
+        waits: bool,
     ) -> Result<bool> {
         self.group_of(row, cx, key)?;
         let width = self.groups.len();
@@ -504,7 +506,7 @@ impl AggregateNode {
                 }
             }
             if found == NONE {
-                if self.state.bytes > limit && !several {
+                if (waits || self.state.bytes > limit) && !several {
                     return Ok(false);
                 }
                 if self.state.bytes > limit.saturating_mul(64).max(512 << 20) {
@@ -602,7 +604,7 @@ impl AggregateNode {
                 break;
             }
             for i in 0..batch.len() {
-                if !self.hash_row(batch.row(i), &mut key, cx, limit)? {
+                if !self.hash_row(batch.row(i), &mut key, cx, limit, spill.is_some())? {
                     if spill.is_none() {
                         spill = Some(RowFile::new(batch.width())?);
                         self.input_width = batch.width();

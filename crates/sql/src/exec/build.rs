@@ -229,6 +229,7 @@ impl Builder {
             finished: false,
             work: Rc::new(RefCell::new(RowStore::new())),
             width: c.node.columns.len(),
+            times: 0,
         })
     }
 

@@ -12,6 +12,7 @@ mod aggregate;
 pub mod batch;
 mod build;
 pub mod context;
+mod cte_reads;
 mod effects;
 pub mod foreign_key;
 mod foreign_key_text;
@@ -98,6 +99,10 @@ impl Shared {
         for c in &self.ctes {
             c.borrow_mut().reset();
         }
+    }
+    /// How often the rows of a CTE have been forgotten.
+    fn times_made(&self, cte: usize) -> i64 {
+        self.ctes[cte].borrow().times
     }
     fn let_go(&self) {
         for s in &self.sub_plans {
@@ -206,7 +211,7 @@ pub(crate) fn parts(plan: &Arc<Plan>, stats: Option<Stats>) -> Result<(Box<dyn N
     for (i, s) in plan.sub_plans.iter().enumerate() {
         let node = builder.node(&s.node)?;
         let later = s.later.is_some().then(|| (plan.clone(), i));
-        shared.sub_plans.push(RefCell::new(sub_plan::SubPlanState::new(s, node, later)?));
+        shared.sub_plans.push(RefCell::new(sub_plan::SubPlanState::new(plan, i, node, later)?));
     }
     for c in &plan.ctes {
         let state = builder.cte(c)?;

@@ -211,10 +211,13 @@ pub(crate) struct CteState {
     /// A recursive CTE's rows of the last round.
     pub work: Rc<RefCell<RowStore>>,
     pub width: usize,
+    /// How often its rows were forgotten.
+    pub times: i64,
 }
 
 impl CteState {
     pub(crate) fn reset(&mut self) {
+        self.times += 1;
         self.store.clear();
         self.started = false;
         self.finished = false;

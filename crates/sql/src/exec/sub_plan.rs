@@ -1,6 +1,7 @@
 //! Sub-selects in expressions.
 
 use super::batch::{BATCH_ROWS, Batch};
+use super::cte_reads::ctes_read;
 use super::hash_join::Table;
 use super::{Cx, ExecContext, Hook, Node, Shared};
 use crate::plan::{Plan, SubPlan};
@@ -28,11 +29,13 @@ pub(crate) struct SubPlanState {
     apart: Option<Rc<Shared>>,
     cache: bool,
     depends: Vec<usize>,
+    /// CTEs of the levels around that it reads: with other rows of theirs it has another value.
+    reads: Vec<usize>,
     hash: Option<(Vec<Code>, Vec<Oid>)>,
     element: Oid,
     /// ARRAY(SELECT …) of arrays.
     nested: bool,
-    /// The result, and the values of the parameters it depends on.
+    /// The result, and what it depends on: the values of parameters, and which rows CTEs had.
     value: Option<(Vec<Datum>, Datum)>,
     rows: Option<(Vec<Datum>, Vec<Vec<Datum>>)>,
     hashed: Option<(Vec<Datum>, Hashed)>,
@@ -40,10 +43,13 @@ pub(crate) struct SubPlanState {
 
 impl SubPlanState {
     pub(crate) fn new(
-        plan: &SubPlan,
+        plan: &Plan,
+        number: usize,
         node: Box<dyn Node>,
         later: Option<(Arc<Plan>, usize)>,
     ) -> Result<SubPlanState> {
+        let reads = ctes_read(plan, &plan.sub_plans[number].node);
+        let plan: &SubPlan = &plan.sub_plans[number];
         let hash = match &plan.hash {
             None => None,
             Some(list) => {
@@ -58,6 +64,7 @@ impl SubPlanState {
             apart: None,
             cache: plan.cache,
             depends: plan.depends.clone(),
+            reads,
             hash,
             element: expr::array::element_type(plan.ty.oid),
             nested: plan.kind == SubLinkKind::Array
@@ -155,8 +162,9 @@ impl EvalHook for Hook<'_> {
         let known: Vec<Datum> = {
             let s = cell.borrow();
             let params = self.shared.exec_params.borrow();
-            let known: Vec<Datum> =
-                s.depends.iter().map(|i| params.get(*i).cloned().unwrap_or(Datum::Null)).collect();
+            let values = s.depends.iter().map(|i| params.get(*i).cloned().unwrap_or(Datum::Null));
+            let rows = s.reads.iter().map(|cte| Datum::Int8(self.shared.times_made(*cte)));
+            let known: Vec<Datum> = values.chain(rows).collect();
             if s.cache
                 && let Some((k, v)) = &s.value
                 && same(k, &known)

@@ -63,7 +63,9 @@ fn simplify_exists(q: &mut Query) {
     if positive && q.offset.is_none() && !q.has_target_srfs && q.set_operation.is_none() {
         q.limit = None;
         q.order_by = Vec::new();
-        q.windows = Vec::new();
+        if !q.has_windows {
+            q.windows = Vec::new();
+        }
         q.distinct = crate::query::Distinct::No;
         if q.having.is_none() && !q.has_windows {
             let whole = q.grouping_sets.iter().any(|s| s.is_empty());

@@ -82,16 +82,8 @@ fn a_condition_of_a_sub_select_looks_at_a_padded_side_beside_it() {
 fn a_join_below_an_outer_one_looks_beside_the_sub_select() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&[
-        "CREATE TABLE v (id int, y int)",
-        "CREATE TABLE t (id int, x int)",
-        "CREATE TABLE u (k int, t_id int)",
-        "CREATE TABLE w (id int, z int)",
-        "INSERT INTO v VALUES (1, 1), (2, 2), (3, 3)",
-        "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
-        "INSERT INTO u VALUES (1, 1), (2, 2), (3, 9)",
-        "INSERT INTO w VALUES (1, 10)",
-    ]);
+    s.make_joined();
+    s.run_each(&["INSERT INTO w VALUES (1, 10)"]);
     let of = |join: &str| {
         format!(
             "SELECT v.id, q.* FROM v LEFT JOIN LATERAL (SELECT t.id, u.k, w.z FROM \

@@ -42,6 +42,7 @@ mod owned;
 mod parts;
 mod plan_shapes;
 mod plans;
+mod read_again;
 mod rechecked;
 mod reindex;
 mod reindex_catalog;

@@ -61,3 +61,24 @@ fn what_they_keep_beyond_work_mem_is_on_disk() {
         assert!(said.starts_with("53400"), "{query}: {said}");
     }
 }
+
+/// A group for which there was no room waits for its turn to its end, though others make room by going to disk meanwhile.
+#[test]
+fn a_group_that_found_no_room_is_one_group() {
+    let db = Database::new();
+    let mut s = db.session();
+    let text = |n: &str| format!("repeat('x', 200) || {n}");
+    s.run_each(&[
+        "CREATE TABLE t (g int, b text)",
+        &format!("INSERT INTO t SELECT n % 3, {} FROM generate_series(1, 600) n", text("n")),
+        "INSERT INTO t VALUES (9, 'a')",
+        &format!("INSERT INTO t SELECT 1, {} FROM generate_series(601, 700) n", text("n")),
+        "INSERT INTO t VALUES (9, 'b'), (9, 'c')",
+        "SET work_mem = '64kB'",
+    ]);
+    // The conditions are thought to leave few rows, whose groups are hashed.
+    let query = "SELECT g, count(DISTINCT b) FROM t WHERE g + 0 < 99 AND g - 1 < 99 AND g * 1 < 99 AND g + 2 < 99 GROUP BY g";
+    let plan = s.run(&format!("EXPLAIN (COSTS off) {query}"));
+    assert!(plan.contains("HashAggregate"), "{plan}");
+    assert_eq!(s.run(&format!("{query} ORDER BY 1, 2")), "0|200\n1|300\n2|200\n9|3");
+}

@@ -315,6 +315,19 @@ impl Connection {
         }
     }
 
+    /// Makes what joins within sub-selects are asked over: `v (id, y)`, `t (id, x)`, `u (k, t_id)` and `w (id, z)`.
+    pub fn make_joined(&mut self) {
+        self.run_each(&[
+            "CREATE TABLE v (id int, y int)",
+            "CREATE TABLE t (id int, x int)",
+            "CREATE TABLE u (k int, t_id int)",
+            "CREATE TABLE w (id int, z int)",
+            "INSERT INTO v VALUES (1, 1), (2, 2), (3, 3)",
+            "INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)",
+            "INSERT INTO u VALUES (1, 1), (2, 2), (3, 9)",
+        ]);
+    }
+
     #[track_caller]
     pub fn check(&mut self, list: &[(&str, &str)]) {
         for (sql, want) in list {

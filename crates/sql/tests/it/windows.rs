@@ -235,3 +235,24 @@ fn a_window_that_nobody_calls_orders_nothing() {
     let shape = plan(&mut s, none);
     assert!(!shape.contains("Presorted"), "{shape}");
 }
+
+/// What EXISTS does not look at may be a window function's.
+#[test]
+fn exists_asks_for_rows_with_window_functions() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id int, n int)",
+        "INSERT INTO t VALUES (1, 1), (2, NULL), (3, 1)",
+    ]);
+    s.check(&[
+        ("SELECT EXISTS (SELECT last_value(0) OVER (ORDER BY id) FROM t)", "t"),
+        ("SELECT EXISTS (SELECT lag(id) OVER (PARTITION BY n ORDER BY id) FROM t WHERE id > 3)", "f"),
+        (
+            "SELECT count(*) FROM t x WHERE NOT EXISTS (SELECT sum(x.n) OVER w, row_number() OVER (ORDER BY id) FROM t WHERE t.n = x.n WINDOW w AS (ORDER BY n) ORDER BY 2 LIMIT 3)",
+            "1",
+        ),
+        ("SELECT EXISTS (SELECT DISTINCT rank() OVER (ORDER BY count(*)) FROM t GROUP BY n)", "t"),
+        ("SELECT EXISTS (SELECT ntile(0) OVER () FROM t)", "22014 argument of ntile must be greater than zero"),
+    ]);
+}

@@ -1,0 +1,53 @@
+//! Which common table expressions of the levels around a part of a plan reads: what it has made of their rows goes with them.
+
+use super::build::each_expr;
+use crate::plan::{NodeKind, Plan, PlanNode};
+use expr::Expr;
+
+/// The CTEs that `node` reads, by way of its sub-plans and of other CTEs too, but for those that are made anew whenever it is run.
+pub(super) fn ctes_read(plan: &Plan, node: &PlanNode) -> Vec<usize> {
+    let mut reads = Reads { plan, ctes: Vec::new(), own: Vec::new(), sub_plans: Vec::new() };
+    reads.node(node);
+    let Reads { mut ctes, own, .. } = reads;
+    ctes.retain(|cte| !own.contains(cte));
+    ctes
+}
+
+struct Reads<'p> {
+    plan: &'p Plan,
+    ctes: Vec<usize>,
+    own: Vec<usize>,
+    sub_plans: Vec<usize>,
+}
+
+impl Reads<'_> {
+    fn node(&mut self, node: &PlanNode) {
+        match &node.kind {
+            NodeKind::CteScan { cte, .. } | NodeKind::WorkTableScan { cte, .. } => {
+                if !self.ctes.contains(cte) {
+                    self.ctes.push(*cte);
+                    let plan = self.plan;
+                    plan.ctes.get(*cte).into_iter().for_each(|c| self.node(&c.node));
+                }
+            }
+            NodeKind::CteScope { ctes, .. } => self.own.extend(ctes),
+            _ => {}
+        }
+        let mut found = Vec::new();
+        each_expr(node, &mut |e| {
+            e.walk(&mut |e| {
+                if let Expr::SubPlan { plan, .. } = e {
+                    found.push(*plan);
+                }
+            });
+        });
+        for number in found {
+            if !self.sub_plans.contains(&number) {
+                self.sub_plans.push(number);
+                let plan = self.plan;
+                plan.sub_plans.get(number).into_iter().for_each(|s| self.node(&s.node));
+            }
+        }
+        node.children().into_iter().for_each(|child| self.node(child));
+    }
+}
