@@ -211,6 +211,8 @@ pub struct Gen<'a> {
     pub names: usize,
     /// Expressions may raise errors.
     pub wild: bool,
+    /// Of the tables of few values alone, and of their columns with few functions: joins are what it is about.
+    pub dense: bool,
     /// Subqueries within subqueries.
     pub depth: usize,
 }
@@ -227,6 +229,7 @@ impl<'a> Gen<'a> {
             ctes: Vec::new(),
             names: 0,
             wild: false,
+            dense: false,
             depth: 0,
         }
     }
@@ -360,6 +363,11 @@ impl Gen<'_> {
     /// A constant.
     pub fn literal(&mut self, t: Ty) -> String {
         let all = &TYPES[t];
+        if self.dense && t == 0 {
+            let text = (!self.c.percent(6)).then(|| self.c.below(4).to_string());
+            self.literals.push(Literal { ty: t, bare: text.is_some(), text });
+            return format!("\u{1}{}\u{2}", self.literals.len() - 1);
+        }
         let text = if self.c.percent(6) {
             None
         } else if self.wild && !all.odd.is_empty() && self.c.percent(45) {
@@ -395,7 +403,7 @@ impl Gen<'_> {
     /// A column of the type, or a constant.
     pub fn leaf(&mut self, t: Ty) -> String {
         let columns = self.columns(t);
-        if columns.is_empty() || self.c.percent(25) {
+        if columns.is_empty() || self.c.percent(if self.dense { 8 } else { 25 }) {
             self.literal(t)
         } else {
             self.c.pick(&columns).clone()
@@ -404,7 +412,7 @@ impl Gen<'_> {
 
     /// Any expression of a type.
     pub fn expr(&mut self, t: Ty, depth: usize) -> String {
-        if depth == 0 || self.c.percent(30) {
+        if depth == 0 || self.c.percent(if self.dense { 70 } else { 30 }) {
             return self.leaf(t);
         }
         let name = TYPES[t].name;
@@ -533,7 +541,11 @@ impl Gen<'_> {
         }
     }
 
-    fn sortable(&mut self) -> Ty {
+    /// A type that can be compared, mostly one of a column in sight.
+    pub fn sortable(&mut self) -> Ty {
+        if self.dense {
+            return 0;
+        }
         let mut seen: Vec<Ty> =
             self.scopes.last().map_or_else(Vec::new, |s| s.iter().map(|c| c.ty).collect());
         seen.extend([0, 1]);
@@ -548,8 +560,13 @@ impl Gen<'_> {
     /// Something true, false or unknown.
     pub fn condition(&mut self, depth: usize) -> String {
         let d = depth.saturating_sub(1);
+        if self.dense && self.c.percent(40) {
+            let op = *self.c.pick(&["=", "=", "=", "<", "<>", ">="]);
+            return format!("({} {op} {})", self.leaf(0), self.leaf(0));
+        }
         let sub = !self.tables.is_empty() && self.depth < 2;
-        match self.c.below(20) {
+        match self.c.below(25) {
+            20..=24 => self.row_condition(sub, d),
             0..=3 => {
                 let t = self.sortable();
                 let op = *self.c.pick(&["=", "<>", "<", "<=", ">", ">="]);

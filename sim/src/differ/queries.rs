@@ -4,7 +4,7 @@ use super::exprs::{Col, Gen};
 use super::values::{Statement, TYPES, Ty, ty};
 
 /// The types that select lists are made of: those whose equal values look equal.
-const OUTPUTS: &[&str] = &[
+pub const OUTPUTS: &[&str] = &[
     "int4",
     "text",
     "int8",
@@ -23,19 +23,6 @@ const OUTPUTS: &[&str] = &[
     "time",
 ];
 
-/// Keys of frames, and offsets from them.
-const OFFSETS: &[(&str, &[&str])] = &[
-    ("int4", &["1", "2", "0"]),
-    ("int8", &["1", "3"]),
-    ("numeric", &["0.5", "2"]),
-    ("float8", &["0.5", "2"]),
-    ("date", &["'1 day'", "'2 months'", "'0'"]),
-    ("timestamp", &["'1 month'", "'12 hours'", "'1 year 2 days'"]),
-    ("timestamptz", &["'1 day'", "'1 month'", "'2 hours'"]),
-    ("interval", &["'1 day'", "'3 hours'"]),
-    ("time", &["'1 hour'", "'23 hours'"]),
-];
-
 impl Gen<'_> {
     /// A name that nothing else has.
     pub fn name(&mut self, start: &str) -> String {
@@ -44,14 +31,20 @@ impl Gen<'_> {
     }
 
     /// The types of a select list.
-    fn outputs(&mut self, most: usize) -> Vec<Ty> {
+    pub fn outputs(&mut self, most: usize) -> Vec<Ty> {
+        if self.dense {
+            return vec![0; self.c.below(most) + 1];
+        }
         (0..=self.c.below(most)).map(|_| ty(self.c.pick::<&str>(OUTPUTS))).collect()
     }
 
     /// A subquery that yields columns of these types.
     pub fn nested(&mut self, types: &[Ty]) -> String {
         self.depth += 1;
-        let text = self.query(types, false);
+        let known = self.ctes.len();
+        let with = if self.c.percent(5) { self.with() } else { String::new() };
+        let text = with + &self.query(types, false);
+        self.ctes.truncate(known);
         self.depth -= 1;
         text
     }
@@ -79,7 +72,7 @@ impl Gen<'_> {
     }
 
     /// All columns in sight, so that equal places are equal rows.
-    fn total_order(&mut self) -> String {
+    pub fn total_order(&mut self) -> String {
         let mut keys: Vec<String> = self.scopes.last().map_or_else(Vec::new, |s| {
             s.iter().filter(|c| TYPES[c.ty].sorts).map(|c| c.sql.clone()).collect()
         });
@@ -93,361 +86,189 @@ impl Gen<'_> {
         keys.join(", ")
     }
 
-    fn relation(&mut self, lateral: bool) -> (String, Vec<Col>) {
-        let alias = self.name("x");
-        let column = |alias: &str, n: &str, t: Ty| Col {
-            sql: format!("{alias}.{n}"),
-            ty: t,
-            aggregate: false,
-        };
-        let how = self.c.below(20);
-        if how >= 12 && self.depth < 2 {
-            match how {
-                12..=14 => {
-                    let types = self.outputs(3);
-                    let lateral = lateral && self.c.percent(50);
-                    let hidden = if lateral { None } else { self.scopes.pop() };
-                    let query = self.nested(&types);
-                    self.scopes.extend(hidden);
-                    let names: Vec<String> = (0..types.len()).map(|i| format!("a{i}")).collect();
-                    let cols =
-                        names.iter().zip(&types).map(|(n, t)| column(&alias, n, *t)).collect();
-                    let word = if lateral { "LATERAL " } else { "" };
-                    return (format!("{word}({query}) {alias}({})", names.join(", ")), cols);
-                }
-                15 => {
-                    let (low, high) = (self.c.below(4), self.c.below(9));
-                    return (
-                        format!("generate_series({low}, {high}) {alias}(g)"),
-                        vec![column(&alias, "g", 0)],
-                    );
-                }
-                16 => {
-                    let array =
-                        if lateral { self.leaf(ty("int4[]")) } else { "ARRAY[3,1,NULL,2]".into() };
-                    let text = format!("unnest({array}) WITH ORDINALITY {alias}(u, o)");
-                    return (text, vec![column(&alias, "u", 0), column(&alias, "o", ty("int8"))]);
-                }
-                17 => {
-                    let types = self.outputs(2);
-                    let rows: Vec<String> = (0..=self.c.below(4))
-                        .map(|_| {
-                            let row: Vec<String> = types
-                                .iter()
-                                .map(|t| {
-                                    let l = self.literal(*t);
-                                    format!("{l}::{}", TYPES[*t].name)
-                                })
-                                .collect();
-                            format!("({})", row.join(", "))
-                        })
-                        .collect();
-                    let names: Vec<String> = (0..types.len()).map(|i| format!("v{i}")).collect();
-                    let cols =
-                        names.iter().zip(&types).map(|(n, t)| column(&alias, n, *t)).collect();
-                    return (
-                        format!("(VALUES {}) {alias}({})", rows.join(", "), names.join(", ")),
-                        cols,
-                    );
-                }
-                _ => {}
-            }
-        }
-        if !self.ctes.is_empty() && self.c.percent(40) {
-            let (name, cols) = self.c.pick(&self.ctes).clone();
-            let cols = cols.iter().map(|(n, t)| column(&alias, n, *t)).collect();
-            return (format!("{name} {alias}"), cols);
-        }
-        let table = self.c.pick(self.tables);
-        let cols = table.columns.iter().map(|(n, t)| column(&alias, n, *t)).collect();
-        (format!("{} {alias}", table.name), cols)
-    }
-
-    /// A FROM list; leaves its columns as a new innermost scope.
-    pub fn from(&mut self, most: usize) -> String {
-        self.scopes.push(Vec::new());
-        let (mut text, cols) = self.relation(false);
+    /// GROUP BY, and HAVING; afterwards what stands above the grouping is in sight.
+    fn grouping(&mut self) -> String {
         let here = self.scopes.len() - 1;
-        self.scopes[here] = cols;
-        for _ in 0..self.c.below(most) {
-            let before = self.scopes[here].clone();
-            let how = self.c.below(10);
-            // What stands at the right of a RIGHT or FULL join cannot look to its left.
-            let lateral = !matches!(how, 7..=9);
-            let (right, cols) = self.relation(lateral);
-            let key = |cols: &[Col], t: Ty, at: usize| {
-                let of: Vec<String> =
-                    cols.iter().filter(|c| c.ty == t).map(|c| c.sql.clone()).collect();
-                of.get(at % of.len().max(1)).cloned()
-            };
-            let t = if self.c.percent(25) { self.c.pick(&cols).ty } else { 0 };
-            let (a, b) = (self.c.below(3), self.c.below(3));
-            let u = if self.c.percent(15) { self.partner(t) } else { t };
-            let equal = match (key(&before, u, a), key(&cols, t, b)) {
-                (Some(l), Some(r)) => Some(format!("{l} = {r}")),
-                _ => None,
-            };
-            let outer = self.scopes.len() - 1;
-            let lone: Vec<Vec<Col>> = self.scopes.clone();
-            self.scopes[outer].extend(cols.clone());
-            let mut on = equal.clone().unwrap_or_else(|| "true".into());
-            if self.c.percent(25) && how < 9 {
-                let deep = std::mem::replace(&mut self.depth, 2);
-                on = if self.c.percent(50) {
-                    format!("{on} AND {}", self.condition(1))
-                } else {
-                    self.condition(1)
-                };
-                self.depth = deep;
+        let all: Vec<Col> =
+            self.scopes[here].iter().filter(|c| TYPES[c.ty].sorts).cloned().collect();
+        let mut keys: Vec<Col> = Vec::new();
+        for _ in 0..self.c.below(4) {
+            if all.is_empty() {
+                break;
             }
-            drop(lone);
-            text = match how {
-                0 | 1 => format!("{text} JOIN {right} ON {on}"),
-                2 if !text.contains(" JOIN ") => {
-                    let joined = format!("{text}, {right}");
-                    if equal.is_some() { joined } else { format!("{text} CROSS JOIN {right}") }
-                }
-                2 | 3 => format!("{text} CROSS JOIN {right}"),
-                4..=6 => format!("{text} LEFT JOIN {right} ON {on}"),
-                7 | 8 => format!("{text} RIGHT JOIN {right} ON {on}"),
-                _ => format!("{text} FULL JOIN {right} ON {on}"),
-            };
+            let mut key = self.c.pick(&all).clone();
+            if self.c.percent(15) && TYPES[key.ty].name == "int4" {
+                key.sql = format!("({} % 3)", key.sql);
+            }
+            if !keys.iter().any(|k| k.sql == key.sql) {
+                keys.push(key);
+            }
         }
-        text
-    }
-
-    fn aggregate(&mut self) -> (String, Ty) {
-        let deep = std::mem::replace(&mut self.depth, 2);
-        let e = |g: &mut Self, t: &str| g.expr(ty(t), 1);
-        let (text, t) = match self.c.below(22) {
-            0 => ("count(*)".into(), "int8"),
-            1 => {
-                let t = ty(self.c.pick::<&str>(OUTPUTS));
-                let distinct = *self.c.pick(&["", "DISTINCT "]);
-                (format!("count({distinct}{})", self.expr(t, 1)), "int8")
-            }
-            2 => (format!("sum({})", e(self, "int4")), "int8"),
-            3 => (format!("sum(DISTINCT {})", e(self, "int4")), "int8"),
-            4 => (format!("sum({})", e(self, "numeric")), "numeric"),
-            5 => (format!("avg({})", e(self, "int4")), "numeric"),
-            6 => (format!("min({})", e(self, "text")), "text"),
-            7 => (format!("max({})", e(self, "timestamp")), "timestamp"),
-            8 => (format!("max({})", e(self, "int4")), "int4"),
-            9 => (format!("bool_and({})", e(self, "bool")), "bool"),
-            10 => (format!("bool_or({})", e(self, "bool")), "bool"),
-            11 => {
-                let (x, d) = (e(self, "text"), *self.c.pick(&["", " DESC"]));
-                (format!("string_agg({x}, ',' ORDER BY {x}{d})"), "text")
-            }
-            12 => {
-                let x = e(self, "text");
-                (format!("string_agg(DISTINCT {x}, '-')"), "text")
-            }
-            13 => {
-                let (x, d) =
-                    (e(self, "int4"), *self.c.pick(&["", " DESC NULLS LAST", " NULLS FIRST"]));
-                (format!("array_agg({x} ORDER BY {x}{d})"), "int4[]")
-            }
-            14 => (format!("array_agg(DISTINCT {})", e(self, "text")), "text[]"),
-            15 => {
-                let x = e(self, "int4");
-                (format!("jsonb_agg({x} ORDER BY {x})"), "jsonb")
-            }
-            16 => (format!("bit_xor({})", e(self, "int4")), "int4"),
-            17 => (
-                format!("percentile_disc(0.4) WITHIN GROUP (ORDER BY {})", e(self, "int4")),
-                "int4",
-            ),
-            18 => (
-                format!("percentile_cont(0.25) WITHIN GROUP (ORDER BY {})", e(self, "float8")),
-                "float8",
-            ),
-            19 => (format!("stddev_pop({})", e(self, "int4")), "numeric"),
-            20 => (format!("min({})", e(self, "date")), "date"),
-            _ => (format!("var_samp({})", e(self, "numeric")), "numeric"),
-        };
-        let text = if self.c.percent(20) {
-            format!("{text} FILTER (WHERE {})", self.condition(1))
-        } else {
-            text
-        };
-        self.depth = deep;
-        (text, ty(t))
-    }
-
-    fn window(&mut self) -> (String, Ty) {
-        let deep = std::mem::replace(&mut self.depth, 2);
-        let (f, t) = match self.c.below(14) {
-            0 => ("row_number()".to_owned(), ty("int8")),
-            1 => ("rank()".to_owned(), ty("int8")),
-            2 => ("dense_rank()".to_owned(), ty("int8")),
-            3 => ("ntile(3)".to_owned(), ty("int4")),
-            4 => (format!("lag({}, 2)", self.leaf(0)), 0),
-            5 => (format!("lead({}, 1, -9)", self.leaf(0)), 0),
-            6 => (format!("first_value({})", self.leaf(1)), 1),
-            7 => (format!("last_value({})", self.leaf(0)), 0),
-            8 => (format!("nth_value({}, 2)", self.leaf(1)), 1),
-            9 => ("count(*)".to_owned(), ty("int8")),
-            10 => (format!("sum({})", self.leaf(0)), ty("int8")),
-            11 => (format!("max({})", self.leaf(1)), 1),
-            12 => (format!("avg({})", self.leaf(0)), ty("numeric")),
-            _ => ("cume_dist()".to_owned(), ty("float8")),
-        };
-        let partition = if self.c.percent(60) {
-            let t = ty(self.c.pick::<&str>(&["int4", "text", "bool"]));
-            format!("PARTITION BY {} ", self.leaf(t))
-        } else {
-            String::new()
-        };
-        let exclude =
-            *self.c.pick(&["", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES"]);
-        let over = if self.c.percent(30) {
-            // A RANGE over one key: peers are alike, whatever their order.
-            let direction = *self.c.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
-            let (kind, offsets) = *self.c.pick(OFFSETS);
-            let key = self.columns_of(ty(kind));
-            match key {
-                Some(key)
-                    if matches!(
-                        f.split('(').next(),
-                        Some("count" | "sum" | "max" | "avg" | "rank" | "dense_rank" | "cume_dist")
-                    ) =>
-                {
-                    let (a, b) = (*self.c.pick(offsets), *self.c.pick(offsets));
-                    let frame = match self.c.below(9) {
-                        0 => String::new(),
-                        1 => format!(" RANGE BETWEEN {a} PRECEDING AND {b} FOLLOWING"),
-                        2 => " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW".into(),
-                        3 => format!(" RANGE BETWEEN UNBOUNDED PRECEDING AND {a} PRECEDING"),
-                        4 => " GROUPS BETWEEN CURRENT ROW AND 1 FOLLOWING".into(),
-                        5 => format!(" RANGE BETWEEN {a} PRECEDING AND {b} PRECEDING"),
-                        6 => format!(" RANGE BETWEEN {a} FOLLOWING AND {b} FOLLOWING"),
-                        7 => format!(" RANGE BETWEEN CURRENT ROW AND {a} FOLLOWING"),
-                        _ => format!(" RANGE BETWEEN {a} FOLLOWING AND UNBOUNDED FOLLOWING"),
-                    };
-                    let exclude = if frame.is_empty() { "" } else { exclude };
-                    format!("ORDER BY {key}{direction}{frame}{exclude}")
+        let mut visible = keys.clone();
+        for _ in 0..=self.c.below(3) {
+            let (sql, t) = self.aggregate();
+            visible.push(Col { sql, ty: t, aggregate: true });
+        }
+        let mut tail = String::new();
+        if let Some(first) = keys.first().map(|k| k.sql.clone()) {
+            let list: Vec<&str> = keys.iter().map(|k| k.sql.as_str()).collect();
+            let (list, rest) = (list.join(", "), list[1..].join(", "));
+            let rest = if rest.is_empty() { first.clone() } else { rest };
+            let how = self.c.below(12);
+            tail = match how {
+                5 => format!(" GROUP BY ROLLUP ({list})"),
+                6 => format!(" GROUP BY CUBE ({list})"),
+                7 => format!(" GROUP BY GROUPING SETS (({list}), ({first}), ())"),
+                8 => format!(" GROUP BY {first}, ROLLUP ({rest})"),
+                9 => {
+                    format!(" GROUP BY GROUPING SETS (({first}), ROLLUP ({rest}), CUBE ({first}))")
                 }
-                _ => format!("ORDER BY {}", self.total_order()),
+                10 => format!(" GROUP BY DISTINCT ROLLUP ({list}), CUBE ({first})"),
+                11 => format!(" GROUP BY GROUPING SETS (({rest}), ({first}))"),
+                _ => format!(" GROUP BY {list}"),
+            };
+            if how >= 5 {
+                let of = if self.c.percent(30) { &list } else { &first };
+                visible.push(Col { sql: format!("GROUPING({of})"), ty: 0, aggregate: true });
             }
-        } else {
-            let frame = *self.c.pick(&[
-                "",
-                "",
-                " ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING",
-                " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-                " ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING",
-                " ROWS 1 PRECEDING",
-                " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-            ]);
-            let exclude = if frame.is_empty() { "" } else { exclude };
-            format!("ORDER BY {}{frame}{exclude}", self.total_order())
-        };
-        let aggregate = matches!(f.split('(').next(), Some("count" | "sum" | "max" | "avg"));
-        let filter = if aggregate && self.c.percent(20) {
-            format!(" FILTER (WHERE {})", self.condition(1))
-        } else {
-            String::new()
-        };
-        self.depth = deep;
-        (format!("{f}{filter} OVER ({partition}{over})"), t)
+        }
+        self.scopes[here] = visible;
+        if self.c.percent(30) {
+            tail.push_str(&format!(" HAVING {}", self.condition(1)));
+        }
+        tail
     }
 
-    fn columns_of(&mut self, t: Ty) -> Option<String> {
-        let of: Vec<String> =
-            self.scopes.last()?.iter().filter(|c| c.ty == t).map(|c| c.sql.clone()).collect();
-        if of.is_empty() { None } else { Some(self.c.pick(&of).clone()) }
+    fn windows(&mut self) {
+        let mut extra = Vec::new();
+        for _ in 0..=self.c.below(3) {
+            let (sql, t) = self.window();
+            extra.push(Col { sql, ty: t, aggregate: true });
+        }
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.extend(extra);
+        }
     }
 
-    /// One SELECT without ORDER BY that yields these types; `free` lets it be DISTINCT ON with an order of its own.
+    /// An item of a select list.
+    fn item(&mut self, t: Ty) -> String {
+        let aggregates: Vec<String> = self.scopes.last().map_or_else(Vec::new, |s| {
+            s.iter().filter(|c| c.aggregate && c.ty == t).map(|c| c.sql.clone()).collect()
+        });
+        let set = self.c.percent(3);
+        let e = match TYPES[t].name {
+            "int4" if set => match self.c.below(3) {
+                0 => format!("generate_series(1, {} % 3)", self.leaf(t)),
+                1 => format!("unnest({})", self.leaf(ty("int4[]"))),
+                _ => format!("generate_series({}, 4) + 1", self.leaf(t)),
+            },
+            "text" if set => format!("unnest({})", self.leaf(ty("text[]"))),
+            _ if !aggregates.is_empty() && self.c.percent(60) => self.c.pick(&aggregates).clone(),
+            _ => self.expr(t, 2),
+        };
+        // So that bare constants have the type that a set operation or a subquery's reader counts on.
+        if e.starts_with('\u{1}') { format!("{e}::{}", TYPES[t].name) } else { e }
+    }
+
+    /// WHERE, in sub-selects with something about the query around.
+    pub fn filter(&mut self) -> String {
+        let beside = if self.depth > 0 && self.c.percent(if self.dense { 65 } else { 40 }) {
+            self.outward()
+        } else {
+            None
+        };
+        let own = self.c.percent(if beside.is_some() { 35 } else { 60 });
+        match (beside, own) {
+            (Some(beside), true) => format!(" WHERE {beside} AND {}", self.condition(2)),
+            (Some(beside), false) => format!(" WHERE {beside}"),
+            (None, true) => format!(" WHERE {}", self.condition(2)),
+            (None, false) => String::new(),
+        }
+    }
+
+    /// One SELECT without ORDER BY that yields these types.
     fn select(&mut self, types: &[Ty]) -> String {
-        let most = if self.depth == 0 { 3 } else { 2 };
+        let most = if self.depth == 0 { 3 } else { 2 } + usize::from(self.dense);
         let from = self.from(most);
-        let condition = if self.c.percent(60) {
-            format!(" WHERE {}", self.condition(2))
-        } else {
-            String::new()
-        };
+        let condition = self.filter();
         let mut tail = String::new();
         match self.c.below(10) {
             7 | 8 => {
-                let here = self.scopes.len() - 1;
-                let all: Vec<Col> =
-                    self.scopes[here].iter().filter(|c| TYPES[c.ty].sorts).cloned().collect();
-                let mut keys: Vec<Col> = Vec::new();
-                for _ in 0..self.c.below(3) {
-                    if all.is_empty() {
-                        break;
-                    }
-                    let mut key = self.c.pick(&all).clone();
-                    if self.c.percent(15) && TYPES[key.ty].name == "int4" {
-                        key.sql = format!("({} % 3)", key.sql);
-                    }
-                    if !keys.iter().any(|k| k.sql == key.sql) {
-                        keys.push(key);
-                    }
-                }
-                let mut visible = keys.clone();
-                for _ in 0..=self.c.below(3) {
-                    let (sql, t) = self.aggregate();
-                    visible.push(Col { sql, ty: t, aggregate: true });
-                }
-                if !keys.is_empty() {
-                    let list: Vec<&str> = keys.iter().map(|k| k.sql.as_str()).collect();
-                    let list = list.join(", ");
-                    tail = match self.c.below(8) {
-                        5 => format!(" GROUP BY ROLLUP ({list})"),
-                        6 => format!(" GROUP BY CUBE ({list})"),
-                        7 => format!(" GROUP BY GROUPING SETS (({list}), ({}), ())", keys[0].sql),
-                        _ => format!(" GROUP BY {list}"),
-                    };
-                    if tail.contains("S (") || tail.contains("P (") || tail.contains("E (") {
-                        visible.push(Col {
-                            sql: format!("GROUPING({})", keys[0].sql),
-                            ty: 0,
-                            aggregate: true,
-                        });
-                    }
-                }
-                self.scopes[here] = visible;
-                if self.c.percent(30) {
-                    tail.push_str(&format!(" HAVING {}", self.condition(1)));
+                tail = self.grouping();
+                if self.c.percent(20) {
+                    self.windows();
                 }
             }
-            9 if self.depth == 0 => {
-                let here = self.scopes.len() - 1;
-                let mut extra = Vec::new();
-                for _ in 0..=self.c.below(2) {
-                    let (sql, t) = self.window();
-                    extra.push(Col { sql, ty: t, aggregate: true });
-                }
-                self.scopes[here].extend(extra);
-            }
+            9 if self.depth < 2 => self.windows(),
             _ => {}
         }
-        let items: Vec<String> = types
-            .iter()
-            .map(|t| {
-                let aggregates: Vec<String> = self.scopes.last().map_or_else(Vec::new, |s| {
-                    s.iter().filter(|c| c.aggregate && c.ty == *t).map(|c| c.sql.clone()).collect()
-                });
-                let e = if !aggregates.is_empty() && self.c.percent(60) {
-                    self.c.pick(&aggregates).clone()
-                } else {
-                    self.expr(*t, 2)
-                };
-                // So that bare constants have the type that a set operation or a subquery's reader counts on.
-                if e.starts_with('\u{1}') { format!("{e}::{}", TYPES[*t].name) } else { e }
-            })
-            .collect();
+        let items: Vec<String> = types.iter().map(|t| self.item(*t)).collect();
         let distinct = if self.c.percent(12) { "DISTINCT " } else { "" };
         self.scopes.pop();
         format!("SELECT {distinct}{} FROM {from}{condition}{tail}", items.join(", "))
     }
 
+    /// DISTINCT ON: the first row of each group by an order that leaves no ties but of equal rows.
+    fn distinct_on(&mut self, types: &[Ty]) -> String {
+        let from = self.from(2);
+        let condition = self.filter();
+        let order = self.total_order();
+        let mut names = order.split(", ").map(|k| k.split(' ').next().unwrap_or("1"));
+        let mut on = names.next().unwrap_or("1").to_owned();
+        if let Some(second) = names.next()
+            && self.c.percent(25)
+        {
+            on = format!("{on}, {second}");
+        }
+        let items: Vec<String> = types
+            .iter()
+            .map(|t| {
+                let e = if self.c.percent(30) { self.expr(*t, 1) } else { self.leaf(*t) };
+                if e.starts_with('\u{1}') { format!("{e}::{}", TYPES[*t].name) } else { e }
+            })
+            .collect();
+        self.scopes.pop();
+        format!(
+            "SELECT DISTINCT ON ({on}) {} FROM {from}{condition} ORDER BY {order}",
+            items.join(", ")
+        )
+    }
+
+    /// How many rows, and from which on.
+    fn limit(&mut self) -> String {
+        let n = self.c.below(7);
+        let how = if self.tables.is_empty() { 0 } else { self.c.below(8) };
+        let limit = match how {
+            5 => {
+                let table = self.c.below(5);
+                format!("(SELECT abs(max(n)) % 7 FROM t{table} WHERE n < 40)")
+            }
+            6 => self.outer_number().map_or("ALL".into(), |c| format!("abs({c}) % 5")),
+            7 => format!("{n} OFFSET {}", self.c.below(3)),
+            _ => n.to_string(),
+        };
+        format!(" LIMIT {limit}")
+    }
+
+    fn outer_number(&mut self) -> Option<String> {
+        let of: Vec<String> = self
+            .scopes
+            .iter()
+            .flatten()
+            .filter(|c| !c.aggregate && c.ty == 0)
+            .map(|c| c.sql.clone())
+            .collect();
+        if of.is_empty() { None } else { Some(self.c.pick(&of).clone()) }
+    }
+
     /// A query that yields these types; `top` gives it an order, perhaps, and says whether.
     pub fn query(&mut self, types: &[Ty], top: bool) -> String {
-        let mut text = self.select(types);
+        let mut text = if !top && self.c.percent(6) {
+            let names: Vec<String> = (0..types.len()).map(|i| format!("o{i}")).collect();
+            format!("SELECT * FROM ({}) d({})", self.distinct_on(types), names.join(", "))
+        } else {
+            self.select(types)
+        };
         if self.c.percent(15) {
             for _ in 0..=self.c.below(2) {
                 let op = *self.c.pick(&[
@@ -458,8 +279,9 @@ impl Gen<'_> {
                     "EXCEPT ALL",
                     "INTERSECT ALL",
                 ]);
-                let other = self.select(types);
-                text = if self.c.percent(30) {
+                let nested = self.depth < 2 && self.c.percent(25);
+                let other = if nested { self.nested(types) } else { self.select(types) };
+                text = if nested || self.c.percent(30) {
                     format!("({text}) {op} ({other})")
                 } else {
                     format!("{text} {op} {other}")
@@ -467,8 +289,16 @@ impl Gen<'_> {
             }
         }
         if !top && self.c.percent(20) {
-            let all: Vec<String> = (1..=types.len()).map(|n| n.to_string()).collect();
-            text = format!("{text} ORDER BY {} LIMIT {}", all.join(", "), self.c.below(7));
+            let mut keys: Vec<String> = (1..=types.len()).map(|n| n.to_string()).collect();
+            let by = self.c.below(keys.len());
+            keys.rotate_left(by);
+            keys[0].push_str(*self.c.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]));
+            text = if self.c.percent(12) {
+                let n = 1 + self.c.below(4);
+                format!("{text} ORDER BY {} FETCH FIRST {n} ROWS WITH TIES", keys[0])
+            } else {
+                format!("{text} ORDER BY {}{}", keys.join(", "), self.limit())
+            };
         }
         text
     }
@@ -476,22 +306,40 @@ impl Gen<'_> {
     fn with(&mut self) -> String {
         let mut list = Vec::new();
         let mut recursive = false;
-        for _ in 0..=self.c.below(2) {
+        for _ in 0..=self.c.below(if self.depth > 0 { 1 } else { 2 }) {
             let name = self.name("w");
             if self.c.percent(25) {
                 recursive = true;
                 let (to, op) = (self.c.below(8), *self.c.pick(&["UNION ALL", "UNION"]));
-                let step = match self.c.below(3) {
+                let how = self.c.below(7);
+                let step = match how {
                     0 => format!("SELECT k + 1, p || k::text FROM {name} WHERE k < {to}"),
                     1 => format!(
                         "SELECT t.n + w.k, w.p FROM {name} w JOIN t1 t ON t.id = w.k WHERE w.k < {to} AND t.n > 0"
+                    ),
+                    2 => format!(
+                        "SELECT t.n, w.p FROM {name} w JOIN t0 t ON t.id = w.k OR t.n = w.k + 1"
+                    ),
+                    3 => format!(
+                        "SELECT w.k + 1, COALESCE(t.s, w.p) FROM {name} w LEFT JOIN t1 t ON t.id = w.k AND t.n > 1 WHERE w.k < {to}"
+                    ),
+                    4 => format!(
+                        "SELECT k + 1, p FROM {name} w WHERE k < {to} AND NOT EXISTS (SELECT 1 FROM t3 t WHERE t.n = w.k AND t.id < 5)"
+                    ),
+                    5 => format!(
+                        "SELECT u.a, w.p FROM {name} w, LATERAL (SELECT t.id FROM t0 t WHERE t.id > w.k ORDER BY t.id LIMIT 1) u(a)"
                     ),
                     _ => format!(
                         "SELECT (k * 2) % 7, '' FROM {name} WHERE k <> {to} AND length(p) < 1"
                     ),
                 };
-                let op = if step.contains("% 7") { "UNION" } else { op };
-                list.push(format!("{name}(k, p) AS (SELECT 1, ''::text {op} {step})"));
+                let op = if how == 2 || how == 6 { "UNION" } else { op };
+                let first = *self.c.pick(&[
+                    "SELECT 1, ''::text",
+                    "VALUES (1, ''::text), (3, 'x')",
+                    "SELECT id, s FROM t0 WHERE id < 3",
+                ]);
+                list.push(format!("{name}(k, p) AS ({first} {op} {step})"));
                 self.ctes.push((name, vec![("k".into(), 0), ("p".into(), 1)]));
                 continue;
             }
@@ -508,28 +356,17 @@ impl Gen<'_> {
     /// A whole SELECT statement.
     pub fn whole(mut self) -> (Statement, Vec<u32>) {
         self.wild = self.c.percent(8);
+        self.dense = !self.wild && self.c.percent(50);
         let types = self.outputs(4);
         let with = if self.c.percent(20) { self.with() } else { String::new() };
         let mut ordered = false;
-        let text = match self.c.below(12) {
-            10 => {
-                // DISTINCT ON: the first row of each group by an order that leaves no ties but of equal rows.
-                let from = self.from(2);
-                let order = self.total_order();
-                let first = order.split([' ', ',']).next().unwrap_or("1").to_owned();
-                let items: Vec<String> = types
-                    .iter()
-                    .map(|t| {
-                        let e = self.leaf(*t);
-                        if e.starts_with('\u{1}') { format!("{e}::{}", TYPES[*t].name) } else { e }
-                    })
-                    .collect();
-                self.scopes.pop();
-                format!(
-                    "SELECT DISTINCT ON ({first}) {} FROM {from} ORDER BY {order}",
-                    items.join(", ")
-                )
+        let text = match self.c.below(14) {
+            12 | 13 => {
+                let (text, sorted) = self.probe();
+                ordered = sorted;
+                text
             }
+            10 => self.distinct_on(&types),
             11 => {
                 // By key, as applications do.
                 let table = self.c.pick(self.tables);

@@ -237,5 +237,95 @@ pub fn make(c: &mut Choices) -> Schema {
         schema.tables.push(Table { name, columns, writable, unique });
     }
     views(&mut schema);
+    dense(c, &mut schema);
+    large(c, &mut schema);
+    super::keys::make(c, &mut schema);
     schema
+}
+
+/// Tables of few rows and fewer values: whatever is asked of some of their columns, some rows meet it and some do not.
+fn dense(c: &mut Choices, schema: &mut Schema) {
+    for number in 0..4 {
+        let name = format!("s{number}");
+        let out = &mut schema.statements;
+        out.push(format!("DROP TABLE IF EXISTS {name}"));
+        let kept = *c.pick(&["", " NOT NULL"]);
+        out.push(format!("CREATE TABLE {name} (a int{kept}, b int, c int)"));
+        let value = |c: &mut Choices| *c.pick(&["0", "1", "2", "3", "NULL", "1", "2"]);
+        let rows: Vec<String> = (0..4 + c.below(5))
+            .map(|_| {
+                let a = if kept.is_empty() { value(c) } else { *c.pick(&["0", "1", "2", "3"]) };
+                format!("({a}, {}, {})", value(c), value(c))
+            })
+            .collect();
+        out.push(format!("INSERT INTO {name} VALUES {}", rows.join(", ")));
+        let indexes = ["(a)", "(b, c)", "(c DESC, a)", "(a, b, c)", "(b) WHERE c IS NOT NULL"];
+        for index in indexes {
+            if c.percent(30) {
+                out.push(format!("CREATE INDEX ON {name} {index}"));
+            }
+        }
+        if c.percent(50) {
+            out.push(format!("{} {name}", c.pick(&["ANALYZE", "VACUUM ANALYZE"])));
+        }
+        let columns: Vec<(String, Ty)> = ["a", "b", "c"].map(|n| (n.to_owned(), 0)).to_vec();
+        let writable = columns.clone();
+        schema.tables.push(Table { name, columns, writable, unique: Vec::new() });
+    }
+}
+
+/// Indexes that the large table may have.
+const LARGE_INDEXES: &[&str] = &[
+    "(n, s)",
+    "(n DESC NULLS LAST, c0)",
+    "(s, n) INCLUDE (c1)",
+    "(c0 DESC, s NULLS FIRST)",
+    "(lower(s), n)",
+    "((n + 1))",
+    "(c1, c2 DESC, n)",
+    "(n) WHERE s IS NOT NULL",
+    "(c2) INCLUDE (n, s)",
+    "(s, c0) WHERE n > 1",
+];
+
+/// The last table: of so many rows, and such wide ones, that sorts and hashes of them spill, and that indexes are worth it.
+fn large(c: &mut Choices, schema: &mut Schema) {
+    let types = [("id", 0), ("n", 0), ("s", 1), ("c0", 2), ("c1", 3), ("c2", 6), ("w", 1)];
+    let columns: Vec<(String, Ty)> = types.iter().map(|(n, t)| ((*n).to_owned(), *t)).collect();
+    let defined: Vec<String> =
+        columns.iter().map(|(n, t)| format!("{n} {}", TYPES[*t].name)).collect();
+    let out = &mut schema.statements;
+    out.push("DROP TABLE IF EXISTS large".into());
+    out.push(format!("CREATE TABLE large ({}, PRIMARY KEY (id))", defined.join(", ")));
+    let one_of = |t: Ty, step: usize| {
+        let of: Vec<String> = TYPES[t]
+            .plain
+            .iter()
+            .map(|v| Literal { ty: t, text: Some((*v).to_owned()), bare: false }.sql())
+            .collect();
+        let many = of.len() + 1;
+        format!("(ARRAY[{}, NULL])[i / {step} % {many} + 1]", of.join(", "))
+    };
+    let (rows, step) = ([400, 1200][c.below(2)], 1 + c.below(3));
+    out.push(format!(
+        "INSERT INTO large SELECT i, CASE WHEN i % 13 <> 0 THEN i * 7 % 40 - 1 END, {}, {}, {}, {}, repeat(chr(97 + i % 20), i % 90) FROM generate_series(1, {rows}) i",
+        one_of(1, step),
+        one_of(2, 2),
+        one_of(3, 3),
+        one_of(6, 1),
+    ));
+    for index in LARGE_INDEXES {
+        if c.percent(35) {
+            out.push(format!("CREATE INDEX ON large {index}"));
+        }
+    }
+    if c.percent(40) {
+        out.push("DELETE FROM large WHERE id % 7 = 3".into());
+    }
+    if c.percent(70) {
+        out.push(format!("{} large", c.pick(&["VACUUM ANALYZE", "ANALYZE", "VACUUM"])));
+    }
+    let name = "large".to_owned();
+    let unique = vec!["id".to_owned()];
+    schema.tables.push(Table { name, writable: columns.clone(), columns, unique });
 }

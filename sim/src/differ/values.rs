@@ -145,18 +145,35 @@ impl Statement {
         self.fill(|n| self.literals.get(n).map_or_else(String::new, Literal::sql))
     }
 
-    /// With other constants of the same types.
-    pub fn varied(&self) -> String {
+    /// The constants in the order in which they stand in the text.
+    pub fn used(&self) -> Vec<Literal> {
+        let mut list = Vec::new();
         self.fill(|n| {
-            let Some(mut literal) = self.literals.get(n).cloned() else { return String::new() };
+            list.extend(self.literals.get(n).cloned());
+            String::new()
+        });
+        list
+    }
+
+    /// The statement with other constants of the same types.
+    pub fn other(&self) -> Statement {
+        let mut other = self.clone();
+        for literal in &mut other.literals {
             let plain = TYPES[literal.ty].plain;
             if let Some(text) = &mut literal.text
                 && let Some(at) = plain.iter().position(|p| p == text)
             {
                 *text = plain[(at + 1) % plain.len()].to_owned();
+                // Without a cast it would be a text.
+                literal.bare &= !text.starts_with('-');
             }
-            literal.sql()
-        })
+        }
+        other
+    }
+
+    /// With other constants of the same types.
+    pub fn varied(&self) -> String {
+        self.other().sql()
     }
 
     /// With `$n` in their places, and their values.

@@ -362,6 +362,7 @@ impl Gen<'_> {
     /// Statements one by one; the last ones show what all tables hold.
     pub fn script(mut self) -> (Vec<Statement>, Vec<u32>) {
         let mut list = vec!["BEGIN".to_owned()];
+        let keys = self.c.percent(35);
         for _ in 0..=self.c.below(4) {
             match self.c.below(12) {
                 8 | 9 => list.extend(self.cursor()),
@@ -370,28 +371,39 @@ impl Gen<'_> {
                 7 => list.push((*self.c.pick(&["ROLLBACK TO s", "RELEASE s"])).into()),
                 _ => {
                     list.push("SAVEPOINT each".into());
-                    list.push(self.write());
+                    list.push(if keys { self.keyed() } else { self.write() });
                     // After an error the next statements are tried all the same.
                     list.push("ROLLBACK_IF_FAILED each".into());
                 }
             }
         }
-        for table in self.tables {
+        if keys {
+            list.extend(super::keys::SHOWN.iter().map(|s| (*s).to_owned()));
+            list.push("SAVEPOINT each".into());
+            list.push("SET CONSTRAINTS ALL IMMEDIATE".into());
+            list.push("ROLLBACK_IF_FAILED each".into());
+        }
+        for table in self.tables.iter().filter(|t| t.name != "large") {
             let names: Vec<&str> = table.columns.iter().map(|(n, _)| n.as_str()).collect();
-            list.push(format!(
-                "SELECT {} FROM {} ORDER BY {}",
-                names.join(", "),
-                table.name,
-                names.join(", ")
-            ));
+            let (all, name) = (names.join(", "), &table.name);
+            list.push(format!("SELECT {all} FROM {name} ORDER BY {all}"));
+        }
+        for _ in 0..self.c.below(3) {
+            let (probe, ordered) = self.probe();
+            list.push(format!("EACH_PLAN {}{probe}", if ordered { "" } else { UNORDERED }));
         }
         list.push("ROLLBACK".into());
         let literals = self.literals;
         let make = |text: String| {
             let ordered = text.starts_with("FETCH")
-                || text.starts_with("SELECT") && text.contains(" ORDER BY ");
-            Statement { text, literals: literals.clone(), ordered }
+                || (text.starts_with("SELECT") || text.starts_with("EACH_PLAN"))
+                    && text.contains(" ORDER BY ")
+                    && !text.contains(UNORDERED);
+            Statement { text: text.replace(UNORDERED, ""), literals: literals.clone(), ordered }
         };
         (list.into_iter().map(make).collect(), self.c.taken)
     }
 }
+
+/// Marks a query whose order is not fixed.
+const UNORDERED: &str = "\u{3}";
