@@ -23,12 +23,12 @@ struct Reads<'p> {
 impl Reads<'_> {
     fn node(&mut self, node: &PlanNode) {
         match &node.kind {
-            NodeKind::CteScan { cte, .. } | NodeKind::WorkTableScan { cte, .. } => {
-                if !self.ctes.contains(cte) {
-                    self.ctes.push(*cte);
-                    let plan = self.plan;
-                    plan.ctes.get(*cte).into_iter().for_each(|c| self.node(&c.node));
-                }
+            NodeKind::CteScan { cte, .. } | NodeKind::WorkTableScan { cte, .. }
+                if !self.ctes.contains(cte) =>
+            {
+                self.ctes.push(*cte);
+                let plan = self.plan;
+                plan.ctes.get(*cte).into_iter().for_each(|c| self.node(&c.node));
             }
             NodeKind::CteScope { ctes, .. } => self.own.extend(ctes),
             _ => {}
