@@ -148,10 +148,14 @@ impl Analyser<'_> {
         };
         let mut order_by = Vec::new();
         for s in &call.order_by {
-            let e = self.known_expr(&s.expr)?;
-            if call.within_group {
+            // What is aggregated is an argument: a literal becomes what the function takes.
+            let e = if call.within_group {
+                let e = self.expr(&s.expr)?;
                 args.push((e.clone(), s.expr.loc));
-            }
+                e
+            } else {
+                self.known_expr(&s.expr)?
+            };
             order_by.push(SortKey {
                 expr: e,
                 descending: s.descending,
@@ -217,7 +221,7 @@ impl Analyser<'_> {
             return self.at(*at, e);
         }
         let (mut args, mut arg_types, result) = self.arguments(&c, args)?;
-        if call.distinct && kind == 'a' {
+        if (call.distinct || call.within_group) && kind == 'a' {
             // What is compared is of a type.
             for (i, a) in args.iter_mut().enumerate() {
                 *a = self.known(a.clone(), loc)?;

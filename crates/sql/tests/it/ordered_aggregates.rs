@@ -82,3 +82,26 @@ fn a_group_that_found_no_room_is_one_group() {
     assert!(plan.contains("HashAggregate"), "{plan}");
     assert_eq!(s.run(&format!("{query} ORDER BY 1, 2")), "0|200\n1|300\n2|200\n9|3");
 }
+
+/// A literal that is sorted by within a group becomes what the function takes.
+#[test]
+fn a_literal_within_a_group_is_an_argument() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY '3.25')", "3.25"),
+        (
+            "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY 'zz')",
+            "22P02 invalid input syntax for type double precision: \"zz\"",
+        ),
+        (
+            "SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY 'x')",
+            "42804 could not determine polymorphic type because input has type unknown",
+        ),
+        (
+            "SELECT mode() WITHIN GROUP (ORDER BY 'x')",
+            "42804 could not determine polymorphic type because input has type unknown",
+        ),
+        ("SELECT mode() WITHIN GROUP (ORDER BY 'x'::text)", "x"),
+    ]);
+}
