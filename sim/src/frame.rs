@@ -1,14 +1,18 @@
 //! The frame of a run: steps on a disk whose power goes, then a look at what is left.
 
 use crate::Server;
-use base::Result;
+use base::{Oid, Result};
 use disk::Disk;
 use disk::sim::SimDisk;
+use engine::storage::{FIRST_FILE_NUMBER, database_folders, parse_file_name};
 use rand::rngs::SmallRng;
 use sql::client::Quiet;
 use sql::session::Session;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use txn::BackendKind;
+use types::Datum;
 
 /// One step of a workload. What fails is the end of it: the power must have gone.
 pub(crate) type Step<'a> = dyn FnMut(&Server, &mut Session, &mut SmallRng) -> Result<()> + 'a;
@@ -97,4 +101,43 @@ impl<'a> Left<'a> {
 fn verify(server: &Server, at: &str, when: &str) {
     let report = sql::check::check(&server.engine).unwrap_or_else(|e| panic!("{at}: {e}"));
     assert!(report.faults.is_empty(), "{at}, {when}: {:#?}", report.faults);
+}
+
+/// Every file is a relation's, every folder a database's.
+///
+/// # Panics
+/// When one is nobody's.
+pub(crate) fn no_orphans(disk: &SimDisk, server: &Server, session: &mut Session, at: &str) {
+    let databases: BTreeMap<Oid, String> = session
+        .in_transaction(|s| s.internal_query("SELECT oid, datname::text FROM pg_database", &[]))
+        .unwrap_or_else(|e| panic!("{at}: {e}"))
+        .into_iter()
+        .map(|row| match &row[..] {
+            [Datum::Oid(oid), Datum::Text(name)] => (*oid, name.to_string()),
+            _ => panic!("{at}: {row:?}"),
+        })
+        .collect();
+    let folders = database_folders(disk).unwrap_or_else(|e| panic!("{at}: {e}"));
+    for (oid, folder) in folders.into_iter().filter(|(oid, _)| oid.is_valid()) {
+        let name = databases.get(&oid).unwrap_or_else(|| panic!("{at}: {folder} is nobody's"));
+        let kind = BackendKind::AutovacuumWorker;
+        let there = Session::internal(&server.cluster, name, kind);
+        let mut there = there.unwrap_or_else(|e| panic!("{at}: {name}: {e}"));
+        let sql = "SELECT relfilenode FROM pg_class WHERE relfilenode <> 0";
+        let known: BTreeSet<u32> = there
+            .in_transaction(|s| s.internal_query(sql, &[]))
+            .unwrap_or_else(|e| panic!("{at}: {e}"))
+            .into_iter()
+            .map(|row| if let Some(Datum::Oid(o)) = row.first() { o.0 } else { 0 })
+            .collect();
+        there.close();
+        let files = disk.list(&folder).unwrap_or_else(|e| panic!("{at}: {e}"));
+        for file in files {
+            if let Some((file_number, _)) = parse_file_name(&file)
+                && file_number >= FIRST_FILE_NUMBER
+            {
+                assert!(known.contains(&file_number), "{at}: {folder}/{file} is nobody's");
+            }
+        }
+    }
 }

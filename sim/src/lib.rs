@@ -12,7 +12,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aged;
 pub mod catalogs;
+pub mod ddl;
 pub mod differ;
 pub mod emptied;
 pub mod enums;
@@ -23,6 +25,8 @@ pub mod killed;
 pub mod live;
 pub mod rebuilt;
 pub mod replayed;
+mod rows;
+pub mod swept;
 pub mod upkeep;
 
 use base::Result;

@@ -11,17 +11,16 @@
 
 use crate::frame::Left;
 use crate::{Server, frame, number};
+use base::Result;
 use base::settings::Value;
-use base::{Oid, Result};
 use disk::Disk;
 use disk::sim::SimDisk;
 use engine::CheckpointFlags;
-use engine::storage::{FIRST_FILE_NUMBER, database_folders, parse_file_name};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng};
 use sql::client::Quiet;
 use sql::session::Session;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use txn::BackendKind;
@@ -550,44 +549,6 @@ fn tables(session: &mut Session) -> Result<Tables> {
     Ok(found)
 }
 
-/// Every file is a relation's, every folder a database's.
-fn no_orphans(disk: &SimDisk, left: &mut Left<'_>) {
-    let at = left.at;
-    let databases: BTreeMap<Oid, String> = left
-        .session
-        .in_transaction(|s| s.internal_query("SELECT oid, datname::text FROM pg_database", &[]))
-        .unwrap_or_else(|e| panic!("{at}: {e}"))
-        .into_iter()
-        .map(|row| match &row[..] {
-            [Datum::Oid(oid), Datum::Text(name)] => (*oid, name.to_string()),
-            _ => panic!("{at}: {row:?}"),
-        })
-        .collect();
-    let folders = database_folders(disk).unwrap_or_else(|e| panic!("{at}: {e}"));
-    for (oid, folder) in folders.into_iter().filter(|(oid, _)| oid.is_valid()) {
-        let name = databases.get(&oid).unwrap_or_else(|| panic!("{at}: {folder} is nobody's"));
-        let kind = BackendKind::AutovacuumWorker;
-        let there = Session::internal(&left.server.cluster, name, kind);
-        let mut there = there.unwrap_or_else(|e| panic!("{at}: {name}: {e}"));
-        let sql = "SELECT relfilenode FROM pg_class WHERE relfilenode <> 0";
-        let known: BTreeSet<u32> = there
-            .in_transaction(|s| s.internal_query(sql, &[]))
-            .unwrap_or_else(|e| panic!("{at}: {e}"))
-            .into_iter()
-            .map(|row| if let Some(Datum::Oid(o)) = row.first() { o.0 } else { 0 })
-            .collect();
-        there.close();
-        let files = disk.list(&folder).unwrap_or_else(|e| panic!("{at}: {e}"));
-        for file in files {
-            if let Some((file_number, _)) = parse_file_name(&file)
-                && file_number >= FIRST_FILE_NUMBER
-            {
-                assert!(known.contains(&file_number), "{at}: {folder}/{file} is nobody's");
-            }
-        }
-    }
-}
-
 pub(crate) fn verify(disk: Arc<SimDisk>, w: &World, at: &str) -> Result<()> {
     let mut left = Left::open(disk.clone(), at);
     let state = found(&left.server, &mut left.session)?;
@@ -595,7 +556,7 @@ pub(crate) fn verify(disk: Arc<SimDisk>, w: &World, at: &str) -> Result<()> {
     left.verify("after the crash");
     assert_eq!(number(&mut left.session, "SELECT count(*) FROM u"), 0, "{at}: unlogged rows");
     left.run("INSERT INTO u VALUES (1, 1, repeat('x', 3000))");
-    no_orphans(&disk, &mut left);
+    frame::no_orphans(&disk, &left.server, &mut left.session, at);
     // And it can be gone on with.
     for (table, rows) in TABLES.iter().zip(&state.tables.0) {
         if rows.is_some() {

@@ -30,6 +30,8 @@ struct Point {
 
 struct State {
     waiting: usize,
+    /// Subjects whose work is over.
+    over: usize,
     armed: bool,
 }
 
@@ -46,7 +48,7 @@ macro_rules! stop_point {
 /// Arms the point `name`: each of its subjects that reaches it waits until it is released.
 pub fn arm(name: &'static str) -> Armed {
     ARMED.fetch_add(1, Ordering::SeqCst);
-    let state = Mutex::new(State { waiting: 0, armed: true });
+    let state = Mutex::new(State { waiting: 0, over: 0, armed: true });
     Armed(Arc::new(Point { name, state, changed: Condvar::new() }))
 }
 
@@ -76,6 +78,23 @@ impl Armed {
         }
     }
 
+    /// Waits until a subject is held, or the work of one is over without that; whether one is held.
+    ///
+    /// # Panics
+    /// If neither comes; what is held elsewhere is let go before.
+    pub fn is_reached(&self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.0.state.lock();
+        while state.waiting == 0 && state.over == 0 {
+            if self.0.changed.wait_until(&mut state, deadline).timed_out() {
+                drop(state);
+                self.let_go();
+                panic!("{} is neither reached nor passed", self.0.name);
+            }
+        }
+        state.waiting > 0
+    }
+
     /// Lets the threads held go on, and disarms the point.
     pub fn release(self) {}
 
@@ -101,13 +120,15 @@ pub struct Subject(Arc<Point>);
 impl Subject {
     /// Runs `work` on this thread, which the point holds if it comes there.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
-        struct Before(Option<Arc<Point>>);
-        impl Drop for Before {
+        struct Before<'a>(Option<Arc<Point>>, &'a Point);
+        impl Drop for Before<'_> {
             fn drop(&mut self) {
                 SUBJECT_OF.set(self.0.take());
+                self.1.state.lock().over += 1;
+                self.1.changed.notify_all();
             }
         }
-        let _before = Before(SUBJECT_OF.replace(Some(Arc::clone(&self.0))));
+        let _before = Before(SUBJECT_OF.replace(Some(Arc::clone(&self.0))), &self.0);
         work()
     }
 }
@@ -167,6 +188,18 @@ mod tests {
         drop(first);
         one.join().unwrap();
         assert_eq!(told.try_recv().unwrap(), "first");
+    }
+
+    #[test]
+    fn a_point_that_is_not_on_the_way() {
+        let (passed, met) = (arm("test.not_there"), arm("test.there"));
+        passed.subject().run(|| ());
+        assert!(!passed.is_reached());
+        let subject = met.subject();
+        let held = std::thread::spawn(move || subject.run(|| stop_point!("test.there")));
+        assert!(met.is_reached());
+        met.release();
+        held.join().unwrap();
     }
 
     #[test]

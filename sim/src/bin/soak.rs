@@ -1,6 +1,7 @@
 //! Power loss at random moments of random workloads, for as long as there is time.
 //!
-//! `cargo run --release -p sim --bin soak -- [SECONDS] [SEED] [upkeep|emptied|rebuilt|catalogs|transfers|enums|killed|filled|replayed]`
+//! `cargo run --release -p sim --bin soak -- [SECONDS] [SEED] [upkeep|emptied|rebuilt|catalogs|transfers|enums|killed|filled|replayed|ddl|
+//! ddl_power|swept|held|aged]`
 //!
 //! Each seed's workload runs once whole and some times with the power going. What is wrong panics, saying which run it was; so does this.
 
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const WORKLOADS: [&str; 9] = [
+const WORKLOADS: [&str; 14] = [
     "upkeep",
     "emptied",
     "rebuilt",
@@ -24,6 +25,11 @@ const WORKLOADS: [&str; 9] = [
     "killed",
     "filled",
     "replayed",
+    "ddl",
+    "ddl_power",
+    "swept",
+    "held",
+    "aged",
 ];
 const CRASHES: u64 = 8;
 
@@ -34,6 +40,9 @@ fn prepared(workload: &str) -> base::Result<Arc<SimDisk>> {
         "rebuilt" => sim::rebuilt::prepared(1),
         "catalogs" => sim::catalogs::prepared(1),
         "enums" => sim::enums::prepared(1),
+        "ddl" | "ddl_power" => sim::ddl::prepared(1),
+        "swept" | "held" => sim::swept::prepared(1),
+        "aged" => sim::aged::prepared(1),
         _ => sim::prepared(1),
     }
 }
@@ -57,6 +66,13 @@ fn run(
             sim::replayed::run(start, seed ^ at.unwrap_or(0) << 32, 60).map(|()| u64::MAX)
         }
         "filled" => sim::filled::run(start, seed ^ at.unwrap_or(0) << 32, 60).map(|_| u64::MAX),
+        // These choose for themselves where they are in trouble.
+        "ddl" => sim::ddl::run(start, seed ^ at.unwrap_or(0) << 32, 3).map(|_| u64::MAX),
+        "ddl_power" => sim::ddl::crash(start, seed ^ at.unwrap_or(0) << 32, 5).map(|_| u64::MAX),
+        "swept" => sim::swept::run(start, seed ^ at.unwrap_or(0) << 32).map(|_| u64::MAX),
+        "held" => sim::swept::held(start, seed ^ at.unwrap_or(0) << 32).map(|_| u64::MAX),
+        "aged" => sim::aged::run(start, seed ^ at.unwrap_or(0) << 32, 200, seed % 2 == 1)
+            .map(|()| u64::MAX),
         _ => sim::run(start, seed, 40, at).map(|outcome| outcome.operations),
     }
 }

@@ -133,3 +133,66 @@ fn a_disk_that_refuses_costs_nothing_but_what_it_refused() {
     }
     assert!(sum.refused > sum.ended && sum.ended > 0, "{sum:?}");
 }
+
+/// How many times more than usual: `EBB_SOAK`.
+fn more() -> u64 {
+    std::env::var("EBB_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// Where seeds begin: `EBB_SOAK_FROM`.
+fn from() -> u64 {
+    std::env::var("EBB_SOAK_FROM").ok().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// Whatever DDL a full disk refuses has no effect, leaves no file, and works with room again.
+#[test]
+fn ddl_that_a_disk_refuses() {
+    let disk = sim::ddl::prepared(12).unwrap();
+    let mut sum = sim::ddl::Outcome::default();
+    for seed in from()..from() + 3 + more() * 10 {
+        let outcome = sim::ddl::run(&disk, seed, 1 + more()).unwrap();
+        sum.runs += outcome.runs;
+        sum.refused += outcome.refused;
+    }
+    assert!(sum.refused > 0, "{sum:?}");
+}
+
+/// DDL is done or not when the power goes, whole.
+#[test]
+fn ddl_whose_power_goes() {
+    let disk = sim::ddl::prepared(13).unwrap();
+    for seed in from()..from() + 2 + more() * 10 {
+        sim::ddl::crash(&disk, seed, 2 + more()).unwrap();
+    }
+}
+
+/// VACUUM is stopped anywhere by a disk, a user or the power; the next one does the rest.
+#[test]
+fn a_vacuum_that_is_stopped_anywhere() {
+    let disk = sim::swept::prepared(14).unwrap();
+    let mut felt = 0;
+    for i in from()..from() + 6 + more() * 100 {
+        felt += u64::from(sim::swept::run(&disk, i).unwrap());
+    }
+    assert!(felt > 1, "{felt}");
+}
+
+/// Others change the table at each phase of a VACUUM, which is cancelled there, or goes on.
+#[test]
+fn a_vacuum_that_is_held_anywhere() {
+    let disk = sim::swept::prepared(15).unwrap();
+    let mut reached = 0;
+    for i in from()..from() + 4 + more() * 60 {
+        reached += u64::from(sim::swept::held(&disk, i).unwrap());
+    }
+    assert!(reached > 0, "{reached}");
+}
+
+/// Snapshots of all ages see what they saw, whatever is done to chains of versions.
+#[test]
+fn old_snapshots_see_what_they_saw() {
+    let disk = sim::aged::prepared(16).unwrap();
+    for seed in from()..from() + 1 + more() * 10 {
+        sim::aged::run(&disk, seed, 150 + 50 * more() as usize, seed % 2 == 1).unwrap();
+    }
+}

@@ -4,9 +4,13 @@ use super::content::Pending;
 use super::{Operation, State, crashed};
 use crate::File;
 use base::sync::Mutex;
+use rand::RngExt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is written whole or not at all.
+const SECTOR: usize = 512;
 
 pub(super) struct SimFile {
     state: Arc<Mutex<State>>,
@@ -28,14 +32,39 @@ impl SimFile {
 
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.state.lock();
-        let dying = state.change(Operation::Write, &self.path)?;
+        let dying = match state.change(Operation::Write, &self.path) {
+            Ok(dying) => dying,
+            Err(e) => {
+                if !state.crashed {
+                    self.write_part(&mut state, bytes, offset);
+                }
+                return Err(e);
+            }
+        };
         state.counts.writes += 1;
         state.counts.write_bytes += bytes.len() as u64;
         let more = state.inodes[self.inode].content.space_for(offset, bytes.len() as u64);
-        state.take_space(more)?;
+        if let Err(e) = state.take_space(more) {
+            self.write_part(&mut state, bytes, offset);
+            return Err(e);
+        }
+        self.put(&mut state, bytes, offset);
+        if dying { Err(crashed()) } else { Ok(()) }
+    }
+
+    fn put(&self, state: &mut State, bytes: &[u8], offset: u64) {
         state.inodes[self.inode].content.write(bytes, offset);
         state.add_pending(self.inode, Pending::Write { offset, bytes: bytes.into() });
-        if dying { Err(crashed()) } else { Ok(()) }
+    }
+
+    /// Of a write that fails some sectors are done, as far as there is room.
+    fn write_part(&self, state: &mut State, bytes: &[u8], offset: u64) {
+        let sectors = state.rng.random_range(0..=bytes.len() / SECTOR);
+        let part = &bytes[..(sectors * SECTOR).min(bytes.len())];
+        let more = state.inodes[self.inode].content.space_for(offset, part.len() as u64);
+        if !part.is_empty() && state.take_space(more).is_ok() {
+            self.put(state, part, offset);
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //!   those before it; so may a change of length.
 //! - A name that was created, renamed or removed without a sync of its folder may be as it was
 //!   before; within a folder such changes survive in order.
+//! - A write that fails, for want of space too, may have written its first sectors.
 //! - After a failed sync the data it should have written is lost, though reads still show it.
 //!
 //! All choices come from a seed: equal runs end equally.
@@ -107,7 +108,9 @@ struct Inode {
     locked: bool,
 }
 
-#[derive(Debug)]
+/// What is to be done at some access.
+type Call = Box<dyn FnOnce() + Send>;
+
 struct State {
     rng: SmallRng,
     inodes: Vec<Inode>,
@@ -120,6 +123,8 @@ struct State {
     crashed: bool,
     capacity: Option<u64>,
     used: u64,
+    /// After so many more accesses.
+    call: Option<(u64, Call)>,
 }
 
 /// A data folder in memory; see the module.
@@ -168,6 +173,7 @@ impl SimDisk {
                     crashed: false,
                     capacity: None,
                     used,
+                    call: None,
                 },
             )),
         })
@@ -200,11 +206,18 @@ impl SimDisk {
         });
     }
 
-    /// No more faults, and no limit of space.
+    /// No more faults, no call, no limit of space, and no power loss to come.
     pub fn heal(&self) {
         let mut state = self.state.lock();
         state.faults.clear();
+        state.call = None;
+        state.crash_at = None;
         state.capacity = None;
+    }
+
+    /// The space that files take, in bytes.
+    pub fn used_space(&self) -> u64 {
+        self.state.lock().used
     }
 
     /// The disk has room for so many bytes more (counted in blocks of 4 KiB), then it is full.
@@ -218,6 +231,11 @@ impl SimDisk {
     pub fn crash_at(&self, n: u64) {
         let mut state = self.state.lock();
         state.crash_at = Some(state.counts.operations + n);
+    }
+
+    /// `call` is made at the `n`th access that could fail from now on (0 is the next), under the disk's lock.
+    pub fn call_at(&self, n: u64, call: Box<dyn FnOnce() + Send>) {
+        self.state.lock().call = Some((n, call));
     }
 
     /// Power is lost now.
@@ -317,6 +335,11 @@ impl State {
     }
 
     fn fault(&mut self, operation: Operation, path: &str) -> io::Result<()> {
+        match self.call.take() {
+            Some((0, call)) => call(),
+            Some((n, call)) => self.call = Some((n - 1, call)),
+            None => {}
+        }
         let mut hit = None;
         for (i, fault) in self.faults.iter_mut().enumerate() {
             if fault.operation == operation && path.contains(&fault.path_contains) {

@@ -19,6 +19,9 @@ use wal::{Reader, ResourceManager, Wal, WalConfig};
 
 pub const REL: RelationId = RelationId { database: Oid(5), file_number: 16384 };
 
+/// For the values out of line of some tests.
+pub const TOAST: RelationId = RelationId { database: Oid(5), file_number: 16387 };
+
 pub struct World {
     pub disk: Arc<SimDisk>,
     pub ctx: Arc<HeapContext>,
@@ -77,7 +80,25 @@ pub fn read_row(tuple: &[u8]) -> (u64, Vec<u8>) {
     }
 }
 
+/// The row's key alone.
+pub fn read_key(tuple: &[u8]) -> u64 {
+    let mut v = [AttrValue::Null; 1];
+    deform(tuple, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]), &mut v).unwrap();
+    match v {
+        [AttrValue::Inline(k)] => u64::from_le_bytes(k.try_into().unwrap()),
+        other => panic!("key {other:?}"),
+    }
+}
+
 impl World {
+    /// A row, its value wherever it is.
+    pub fn read(&self, tuple: &[u8]) -> (u64, Vec<u8>) {
+        let mut v = [AttrValue::Null; 2];
+        deform(tuple, &desc(), &mut v).unwrap();
+        let value = self.heap.detoast(&v[1]);
+        let value = value.unwrap_or_else(|e| panic!("key {}: {e}", read_key(tuple)));
+        (read_key(tuple), value.into_owned())
+    }
     pub fn backend(&self) -> Arc<Backend> {
         self.ctx.txns.register_backend(BackendKind::Client)
     }
@@ -94,7 +115,7 @@ impl World {
         let mut out = BTreeMap::new();
         while scan.next_page(&mut batch).unwrap() {
             for t in batch.iter() {
-                let (key, value) = read_row(t.tuple.bytes);
+                let (key, value) = self.read(t.tuple.bytes);
                 assert!(out.insert(key, (t.tid, value)).is_none(), "key {key} seen twice");
             }
         }
@@ -218,7 +239,7 @@ impl World {
         }
         assert!(!records.is_empty(), "nothing was logged");
         ctx.pool.check_missing_pages().unwrap();
-        let rel = ctx.pool.open(REL, Persistence::Permanent);
+        let rel = ctx.pool.open(self.rel.id(), Persistence::Permanent);
         for fork in [Fork::Main, Fork::VisibilityMap] {
             let blocks = self.rel.len_blocks(fork).unwrap();
             for n in 0..blocks.0 {

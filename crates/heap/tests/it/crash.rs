@@ -1,7 +1,7 @@
 //! Power loss at any write and sync, with a pool so small that pages are written all the time: after recovery every
 //! acknowledged commit is there and nothing else; of commits that did not wait for the disk the first so many.
 
-use crate::common::{REL, World, row};
+use crate::common::{REL, TOAST, World, row};
 use base::sync::Arc;
 use base::{BlockNumber, Lsn, Result, Tid, Xid};
 use buffer::{BufferPool, CheckpointOptions, Persistence, PoolConfig};
@@ -174,7 +174,7 @@ fn rows(w: &World, snapshot: &Arc<txn::Snapshot>) -> Result<BTreeMap<u64, (Tid, 
     Ok(out)
 }
 
-/// A disk with an empty heap.
+/// A disk with two empty heaps.
 pub fn fresh_disk(seed: u64) -> Arc<SimDisk> {
     let disk = SimDisk::new(seed);
     let dyn_disk: Arc<dyn Disk> = disk.clone();
@@ -184,6 +184,7 @@ pub fn fresh_disk(seed: u64) -> Arc<SimDisk> {
     let wal = Wal::create(dyn_disk.clone(), WalConfig::default(), wal::FIRST_LSN).unwrap();
     let pool = BufferPool::new(PoolConfig::new(24), dyn_disk.clone(), wal.clone()).unwrap();
     pool.create(REL, Persistence::Permanent).unwrap();
+    pool.create(TOAST, Persistence::Permanent).unwrap();
     wal.flush(wal.insert_lsn()).unwrap();
     TransactionManager::create(&dyn_disk, "xact").unwrap();
     for dir in ["", "base", "base/5", "wal"] {

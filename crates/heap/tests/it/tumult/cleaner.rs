@@ -1,8 +1,7 @@
 //! VACUUM in small steps, as the crate `vacuum` takes them, others being at work in between.
 
-use super::index::Index;
 use crate::common::World;
-use base::{BlockNumber, Fork, OffsetNumber, Tid, Xid};
+use base::{BlockNumber, Fork, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, Strategy};
 use heap::visibility_map::ALL_FROZEN;
 use heap::{
@@ -13,6 +12,11 @@ use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Link = Option<(Tid, Xid)>;
+
+/// An index that VACUUM takes entries out of.
+pub trait Entries {
+    fn forget_all(&mut self, block: BlockNumber, offsets: &[OffsetNumber]);
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -71,15 +75,15 @@ impl Cleaner {
     }
 
     /// Goes on; true at the end. What is left has no XID before [`Cleaner::oldest_left`] then.
-    pub fn step(&mut self, w: &World, index: &mut Index, rng: &mut SmallRng) -> bool {
+    pub fn step(&mut self, w: &World, index: &mut dyn Entries, rng: &mut SmallRng) -> Result<bool> {
         for (block, planned, roots) in std::mem::take(&mut self.batch) {
-            self.clean(w, block, Some(planned), &roots);
+            self.clean(w, block, Some(planned), &roots)?;
         }
         match self.phase {
             Phase::Heap => {
                 for _ in 0..rng.random_range(1..4) {
                     if self.next < self.end {
-                        self.page(w, index, rng, BlockNumber(self.next));
+                        self.page(w, index, rng, BlockNumber(self.next))?;
                         self.next += 1;
                     }
                 }
@@ -88,13 +92,13 @@ impl Cleaner {
                 }
             }
             Phase::Aim => {
-                self.aim(w);
+                self.aim(w)?;
                 self.phase = Phase::Again;
             }
             Phase::Again => {
                 self.waiting.clear();
                 for (block, roots) in std::mem::take(&mut self.pages) {
-                    self.again(w, block, &roots);
+                    self.again(w, block, &roots)?;
                 }
                 self.phase = Phase::Index;
             }
@@ -106,16 +110,16 @@ impl Cleaner {
             }
             Phase::Reap => {
                 if let Some((block, offsets)) = self.dead.pop_first() {
-                    self.reap(w, block, &offsets);
+                    self.reap(w, block, &offsets)?;
                 } else if let Some((block, roots)) = self.put_off.pop_first() {
-                    self.clean(w, block, None, &roots);
+                    self.clean(w, block, None, &roots)?;
                 } else {
                     self.phase = Phase::Done;
                 }
             }
             Phase::Done => {}
         }
-        self.phase == Phase::Done
+        Ok(self.phase == Phase::Done)
     }
 
     pub fn oldest_left(&self) -> Xid {
@@ -142,21 +146,27 @@ impl Cleaner {
     }
 
     /// A page's turn in the first pass.
-    fn page(&mut self, w: &World, index: &mut Index, rng: &mut SmallRng, block: BlockNumber) {
-        let pinned = Pinned::new(w, block);
-        let bits = pinned.bits(w);
+    fn page(
+        &mut self,
+        w: &World,
+        index: &mut dyn Entries,
+        rng: &mut SmallRng,
+        block: BlockNumber,
+    ) -> Result<()> {
+        let pinned = Pinned::new(w, block)?;
+        let bits = pinned.bits(w)?;
         if bits & ALL_FROZEN != 0 && rng.random_bool(0.8) {
-            return;
+            return Ok(());
         }
         if rng.random_bool(0.1) {
             return self.look(w, &pinned);
         }
-        let mut guard = pinned.pin.cleanup().unwrap();
+        let mut guard = pinned.pin.cleanup()?;
         if guard.is_new() {
-            return;
+            return Ok(());
         }
         let options = self.options(true, bits);
-        let planned = w.heap.plan(&guard, block, &options, &self.horizon).unwrap();
+        let planned = w.heap.plan(&guard, block, &options, &self.horizon)?;
         if planned.can_wait() && rng.random_bool(0.5) {
             let roots = planned.findings().dead_items.clone();
             if rng.random() {
@@ -166,7 +176,7 @@ impl Cleaner {
                 self.note(block, planned.findings(), true, true);
                 self.put_off.insert(block, roots);
             }
-            return;
+            return Ok(());
         }
         let (_, found) = w.heap.prune_as_planned(&mut guard, &pinned.map, planned, &options);
         self.see(&found);
@@ -176,20 +186,21 @@ impl Cleaner {
         if !again {
             self.collect(block, &found);
         }
-        w.heap.free_space_map().record(block, free).unwrap();
+        w.heap.free_space_map().record(block, free)
     }
 
     /// A page that somebody uses.
-    fn look(&mut self, w: &World, pinned: &Pinned) {
+    fn look(&mut self, w: &World, pinned: &Pinned) -> Result<()> {
         let (block, page) = (pinned.pin.block(), pinned.pin.read());
         let look = self.options(false, 0);
-        let (_, mut found) = w.heap.examine(&page, block, &look, &self.horizon).unwrap();
+        let (_, mut found) = w.heap.examine(&page, block, &look, &self.horizon)?;
         let would = PruneOptions { prune: true, ..look };
-        let (_, pruned) = w.heap.examine(&page, block, &would, &self.horizon).unwrap();
+        let (_, pruned) = w.heap.examine(&page, block, &would, &self.horizon)?;
         found.leads_on = pruned.leads_on || !pruned.waiting.is_empty();
         self.see(&found);
         self.note(block, &found, false, true);
         self.collect(block, &found);
+        Ok(())
     }
 
     fn note(
@@ -232,10 +243,10 @@ impl Cleaner {
         Some(link)
     }
 
-    fn aim(&mut self, w: &World) {
+    fn aim(&mut self, w: &World) -> Result<()> {
         let mut failed = Vec::new();
         for block in std::mem::take(&mut self.leads_on) {
-            let pinned = Pinned::new(w, block);
+            let pinned = Pinned::new(w, block)?;
             let further = |from: Tid, next: Tid, xmin: Xid| self.further(from, next, xmin);
             failed.append(&mut w.heap.aim_further(&mut pinned.pin.write(), &further));
         }
@@ -249,16 +260,18 @@ impl Cleaner {
                 self.pages.get_mut(&tid.block).unwrap().retain(|o| *o != tid.offset);
             }
         }
+        Ok(())
     }
 
-    fn again(&mut self, w: &World, block: BlockNumber, roots: &[OffsetNumber]) {
-        let pinned = Pinned::new(w, block);
-        let mut options = self.options(true, pinned.bits(w));
+    fn again(&mut self, w: &World, block: BlockNumber, roots: &[OffsetNumber]) -> Result<()> {
+        let pinned = Pinned::new(w, block)?;
+        let mut options = self.options(true, pinned.bits(w)?);
         options.freeze = FreezePolicy::never(self.horizon.oldest_xmin);
-        let mut guard = pinned.pin.cleanup().unwrap();
+        let mut guard = pinned.pin.cleanup()?;
         let (_, found) =
-            w.heap.prune_aimed(&mut guard, &pinned.map, &options, &self.horizon, roots).unwrap();
+            w.heap.prune_aimed(&mut guard, &pinned.map, &options, &self.horizon, roots)?;
         self.collect(block, &found);
+        Ok(())
     }
 
     fn clean(
@@ -267,14 +280,14 @@ impl Cleaner {
         block: BlockNumber,
         planned: Option<Planned>,
         roots: &[OffsetNumber],
-    ) {
-        let pinned = Pinned::new(w, block);
-        let options = self.options(true, pinned.bits(w));
-        let mut guard = pinned.pin.cleanup().unwrap();
+    ) -> Result<()> {
+        let pinned = Pinned::new(w, block)?;
+        let options = self.options(true, pinned.bits(w)?);
+        let mut guard = pinned.pin.cleanup()?;
         let (map, horizon) = (&pinned.map, &self.horizon);
         let (_, found) = match planned {
-            Some(p) => w.heap.clean(&mut guard, map, p, roots, &options, horizon).unwrap(),
-            None => w.heap.clean_listed(&mut guard, map, roots, &options, horizon).unwrap(),
+            Some(p) => w.heap.clean(&mut guard, map, p, roots, &options, horizon)?,
+            None => w.heap.clean_listed(&mut guard, map, roots, &options, horizon)?,
         };
         self.see(&found);
         self.note(block, &found, true, true);
@@ -284,18 +297,18 @@ impl Cleaner {
         }
         let free = guard.free_space_for_item();
         drop(guard);
-        w.heap.free_space_map().record(block, free).unwrap();
+        w.heap.free_space_map().record(block, free)
     }
 
-    fn reap(&self, w: &World, block: BlockNumber, offsets: &[OffsetNumber]) {
-        let pinned = Pinned::new(w, block);
-        let bits = pinned.bits(w);
+    fn reap(&self, w: &World, block: BlockNumber, offsets: &[OffsetNumber]) -> Result<()> {
+        let pinned = Pinned::new(w, block)?;
+        let bits = pinned.bits(w)?;
         let mut guard = pinned.pin.write();
         let horizon = &self.horizon;
-        w.heap.reap(&mut guard, &pinned.map, offsets, Some(bits), true, horizon).unwrap();
+        w.heap.reap(&mut guard, &pinned.map, offsets, Some(bits), true, horizon)?;
         let free = guard.free_space_for_item();
         drop(guard);
-        w.heap.free_space_map().record(block, free).unwrap();
+        w.heap.free_space_map().record(block, free)
     }
 }
 
@@ -306,14 +319,14 @@ struct Pinned {
 }
 
 impl Pinned {
-    fn new(w: &World, block: BlockNumber) -> Pinned {
-        let pin = w.rel.pin(Fork::Main, block, &mut Strategy::Normal).unwrap();
+    fn new(w: &World, block: BlockNumber) -> Result<Pinned> {
+        let pin = w.rel.pin(Fork::Main, block, &mut Strategy::Normal)?;
         let mut map = MapPin::none();
-        w.heap.visibility_map().pin(block, &mut map).unwrap();
-        Pinned { pin, map }
+        w.heap.visibility_map().pin(block, &mut map)?;
+        Ok(Pinned { pin, map })
     }
-    fn bits(&self, w: &World) -> u8 {
+    fn bits(&self, w: &World) -> Result<u8> {
         let mut map = MapPin::none();
-        w.heap.visibility_map().bits(self.pin.block(), &mut map).unwrap()
+        w.heap.visibility_map().bits(self.pin.block(), &mut map)
     }
 }

@@ -1,6 +1,7 @@
 //! An index of the heap's rows by key: which line pointers entries lead to.
 
-use crate::common::{World, read_row};
+use super::cleaner::Entries;
+use crate::common::{World, read_key};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, OffsetNumber, Tid};
 use buffer::Strategy;
@@ -12,6 +13,12 @@ use txn::Snapshot;
 pub struct Index {
     entries: BTreeMap<u64, BTreeSet<Tid>>,
     keys: BTreeMap<Tid, u64>,
+}
+
+impl Entries for Index {
+    fn forget_all(&mut self, block: BlockNumber, offsets: &[OffsetNumber]) {
+        offsets.iter().for_each(|o| self.forget(Tid::new(block, *o)));
+    }
 }
 
 impl Index {
@@ -26,9 +33,6 @@ impl Index {
         if let Some(key) = self.keys.remove(&tid) {
             self.entries.get_mut(&key).unwrap().remove(&tid);
         }
-    }
-    pub fn forget_all(&mut self, block: BlockNumber, offsets: &[OffsetNumber]) {
-        offsets.iter().for_each(|o| self.forget(Tid::new(block, *o)));
     }
     /// What `snapshot` sees of the row: by which version. Entries that are dead to all may be killed.
     pub fn find(
@@ -47,7 +51,7 @@ impl Index {
                 dead.push(*tid);
             }
             if fetched.found {
-                let (k, value) = read_row(&slot.bytes);
+                let (k, value) = w.read(&slot.bytes);
                 assert_eq!(k, key, "{context}: the entry at {tid}");
                 let twice = found.replace((slot.tid, value));
                 assert!(twice.is_none(), "{context}: key {key} is seen by two entries");
@@ -69,7 +73,7 @@ impl Index {
             let pin = w.rel.pin(Fork::Main, block, &mut Strategy::Normal).unwrap();
             let page = pin.read();
             for offset in page.offsets().filter(|o| page.item_id(*o).is_normal()) {
-                let (key, _) = read_row(page.item(offset));
+                let key = read_key(page.item(offset));
                 if let Some(root) = Heap::root_of(&page, offset) {
                     let tid = Tid::new(block, root);
                     let before = index.keys.insert(tid, key);

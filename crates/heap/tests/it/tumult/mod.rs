@@ -1,7 +1,8 @@
 //! Everything at once in one thread against an exact model: inserts, updates that are HOT and that are not, deletes, rows moved, the four row
 //! locks, savepoints, statements that come late, snapshots and cursors kept open, VACUUM in small steps with index entries, XIDs
-//! burnt, checkpoints, power losses.
+//! burnt, values out of line, checkpoints, power losses, a disk that refuses now and then.
 
+mod chunks;
 mod cleaner;
 mod index;
 mod model;
@@ -12,8 +13,10 @@ use crate::crash::{Control, START, checkpoint, fresh_disk, open_with};
 use base::Xid;
 use base::sync::Arc;
 use buffer::CheckpointOptions;
+use chunks::{Chunks, with_chunks};
 use cleaner::Cleaner;
-use disk::sim::SimDisk;
+use disk::sim::{Fault, Operation, SimDisk};
+use heap::toast::AttrStorage;
 use heap::{HeapOptions, TupleSlot};
 use index::Index;
 use model::{Conflict, History, Rows};
@@ -24,6 +27,9 @@ use session::Session;
 use txn::{CommitExtras, RowLockMode, Snapshot, Transaction};
 
 const SESSIONS: usize = 4;
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
 
 /// Half of what a page's ids can span.
 const FAR: u64 = 1 << 31;
@@ -39,7 +45,9 @@ struct Tumult {
     disk: Arc<SimDisk>,
     control: Control,
     w: World,
+    chunks: Chunks,
     options: HeapOptions,
+    storage: AttrStorage,
     sessions: Vec<Option<Session>>,
     observer: Option<Transaction>,
     kept: Vec<Kept>,
@@ -47,6 +55,9 @@ struct Tumult {
     index: Index,
     cleaner: Option<Cleaner>,
     frozen: Xid,
+    /// The same of the chunks.
+    chunk_cleaner: Option<Cleaner>,
+    chunks_frozen: Xid,
     next_key: u64,
     /// XIDs have been burnt by the billion while something was open that is so still.
     far: bool,
@@ -64,12 +75,16 @@ impl Tumult {
             ..HeapOptions::default()
         };
         let w = open_with(&disk, START, options.clone()).unwrap();
+        let storage = [AttrStorage::External, AttrStorage::Extended][rng.random_range(0..2)];
+        let (w, chunks) = with_chunks(w, &options, storage);
         Tumult {
             rng,
             disk,
             control: START,
             w,
+            chunks,
             options,
+            storage,
             sessions: (0..SESSIONS).map(|_| None).collect(),
             observer: None,
             kept: Vec::new(),
@@ -77,6 +92,8 @@ impl Tumult {
             index: Index::default(),
             cleaner: None,
             frozen: Xid::INVALID,
+            chunk_cleaner: None,
+            chunks_frozen: Xid::INVALID,
             next_key: 0,
             far: false,
             context: String::new(),
@@ -94,12 +111,23 @@ impl Tumult {
                 self.w.ctx.txns.burn_xids(n).unwrap();
             }
             215..217 => self.burn_many(),
-            217..225 => self.control = checkpoint(&self.w).unwrap(),
+            217..225 => {
+                let troubled = trouble(&self.disk, &mut self.rng);
+                let made = checkpoint(&self.w);
+                self.disk.heal();
+                match made {
+                    Ok(control) => self.control = control,
+                    Err(e) => assert!(troubled, "{}: {e}", self.context),
+                }
+            }
             225..228 => self.crash(),
             228..232 => {
                 // Pages leave, and take with them of the log what they need.
                 let pool = &self.w.ctx.pool;
-                pool.checkpoint_write(CheckpointOptions::default(), &mut |_| Ok(())).unwrap();
+                let troubled = trouble(&self.disk, &mut self.rng);
+                let left = pool.checkpoint_write(CheckpointOptions::default(), &mut |_| Ok(()));
+                self.disk.heal();
+                assert!(left.is_ok() || troubled, "{}: {left:?}", self.context);
                 if self.rng.random() {
                     self.crash();
                 }
@@ -116,14 +144,23 @@ impl Tumult {
     }
 
     fn vacuum(&mut self) {
-        let mut cleaner = match self.cleaner.take() {
-            Some(cleaner) => cleaner,
-            None => Cleaner::new(&self.w, &mut self.rng),
-        };
-        if cleaner.step(&self.w, &mut self.index, &mut self.rng) {
-            self.frozen = self.frozen.max(cleaner.oldest_left());
+        let of_chunks = self.rng.random_bool(0.4);
+        let w = if of_chunks { &self.chunks.w } else { &self.w };
+        let cleaner = if of_chunks { &mut self.chunk_cleaner } else { &mut self.cleaner };
+        let frozen = if of_chunks { &mut self.chunks_frozen } else { &mut self.frozen };
+        let mut at_work = cleaner.take().unwrap_or_else(|| Cleaner::new(w, &mut self.rng));
+        let troubled = trouble(&self.disk, &mut self.rng);
+        let done = if of_chunks {
+            at_work.step(w, &mut self.chunks.index.clone(), &mut self.rng)
         } else {
-            self.cleaner = Some(cleaner);
+            at_work.step(w, &mut self.index, &mut self.rng)
+        };
+        self.disk.heal();
+        match done {
+            Ok(true) => *frozen = (*frozen).max(at_work.oldest_left()),
+            Ok(false) => *cleaner = Some(at_work),
+            // It is done with.
+            Err(e) => assert!(troubled, "{}: {e}", self.context),
         }
     }
 
@@ -145,6 +182,7 @@ impl Tumult {
         let seen: Rows = scanned.iter().map(|(k, (_, v))| (*k, v.clone())).collect();
         assert!(seen == *rows, "{context}: {}", differences(&seen, rows));
         assert_eq!(self.w.count(snapshot), rows.len() as u64, "{context}");
+        self.chunks.check(&self.w, snapshot, &context);
         for key in self.index.keys() {
             let kill = self.rng.random_bool(0.3);
             let found = self.index.find(&self.w, snapshot, key, kill, &context);
@@ -163,7 +201,7 @@ impl Tumult {
             let mut slot = TupleSlot::new();
             for (key, (tid, _)) in self.w.rows(&k.snapshot) {
                 let found = self.w.heap.fetch_row(tid, &now, &mut slot).unwrap();
-                let row = found.then(|| crate::common::read_row(&slot.bytes));
+                let row = found.then(|| self.w.read(&slot.bytes));
                 let expected = self.history.rows.get(&key).map(|v| (key, v.clone()));
                 if row != expected {
                     self.trace(key);
@@ -185,7 +223,7 @@ impl Tumult {
             let page = self.w.page(base::Fork::Main, n);
             for o in page.offsets().filter(|o| page.item_id(*o).is_normal()) {
                 let t = page.tuple(o);
-                if crate::common::read_row(t.bytes).0 == key {
+                if crate::common::read_key(t.bytes) == key {
                     eprintln!(
                         "({n},{o}): xmin {} xmax {} next xmin {} ctid {} mask {:#06x} {:#06x}",
                         t.raw_xmin(),
@@ -201,9 +239,11 @@ impl Tumult {
     }
 
     fn check_heap(&mut self) {
-        let (frozen, context) = (self.frozen, &self.context);
+        let context = &self.context;
         let mut faults = Vec::new();
-        self.w.heap.check(frozen, &mut |tag, what| faults.push(format!("{tag}: {what}"))).unwrap();
+        for (w, frozen) in [(&self.w, self.frozen), (&self.chunks.w, self.chunks_frozen)] {
+            w.heap.check(frozen, &mut |tag, what| faults.push(format!("{tag}: {what}"))).unwrap();
+        }
         assert!(faults.is_empty(), "{context}: {faults:#?}");
     }
 
@@ -230,13 +270,16 @@ impl Tumult {
             *session = None;
         }
         self.kept.clear();
-        (self.observer, self.cleaner, self.far) = (None, None, false);
+        (self.observer, self.cleaner, self.chunk_cleaner, self.far) = (None, None, None, false);
         // What was frozen last may have been lost.
-        self.frozen = Xid::INVALID;
-        self.w = open_with(&disk, self.control, self.options.clone()).expect(&self.context);
+        (self.frozen, self.chunks_frozen) = (Xid::INVALID, Xid::INVALID);
+        let w = open_with(&disk, self.control, self.options.clone()).expect(&self.context);
+        (self.w, self.chunks) = with_chunks(w, &self.options, self.storage);
         self.disk = disk;
         let reader = self.w.begin();
-        let found = self.w.rows(&reader.take_snapshot());
+        let snapshot = reader.take_snapshot();
+        let found = self.w.rows(&snapshot);
+        self.chunks.check(&self.w, &snapshot, &self.context);
         let found = found.into_iter().map(|(k, (_, v))| (k, v)).collect();
         self.history.crash(found, &self.context);
         self.index = Index::rebuild(&self.w);
@@ -274,9 +317,10 @@ impl Tumult {
         }
         self.observer = None;
         for _ in 0..2 {
-            while self.cleaner.is_some() {
+            while self.cleaner.is_some() || self.chunk_cleaner.is_some() {
                 self.vacuum();
             }
+            self.vacuum();
             self.vacuum();
         }
         let reader = self.w.begin();
@@ -284,7 +328,27 @@ impl Tumult {
         self.check_snapshot(&reader.take_snapshot(), &rows, "at the end");
         self.check_heap();
         self.w.assert_replay_equal();
+        self.chunks.w.assert_replay_equal();
     }
+}
+
+/// A relation's file refuses something soon, most often not; whether it may.
+fn trouble(disk: &SimDisk, rng: &mut SmallRng) -> bool {
+    let troubled = rng.random_bool(0.04);
+    if troubled {
+        let (operation, error) =
+            [(Operation::Read, EIO), (Operation::Write, EIO), (Operation::Write, ENOSPC)]
+                [rng.random_range(0..3)];
+        let after = rng.random_range(0..4);
+        disk.inject(Fault {
+            operation,
+            path_contains: "base/".to_owned(),
+            after,
+            error,
+            once: rng.random(),
+        });
+    }
+    troubled
 }
 
 fn differences(seen: &Rows, rows: &Rows) -> String {

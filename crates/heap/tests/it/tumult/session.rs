@@ -1,10 +1,10 @@
 //! What a session does, and what must come of it.
 
-use super::Tumult;
 use super::model::{Rows, Since, Work};
-use crate::common::{read_row, row};
+use super::{Tumult, trouble};
+use crate::common::{read_key, row};
 use base::sync::Arc;
-use base::{BlockNumber, Tid};
+use base::{BlockNumber, Error, Result, Tid};
 use heap::{InsertState, Relocated, RowLockMode, TupleOutcome, TupleSlot, UpdateOptions, Wait};
 use rand::RngExt;
 use txn::{IsolationLevel, Snapshot, Transaction};
@@ -53,6 +53,8 @@ enum Did {
     /// There is a newer version.
     Updated(Tid, base::Xid),
     Deleted,
+    /// The disk refused, and so it was taken back, with all that there was in the savepoint or the transaction.
+    Refused,
 }
 
 impl Tumult {
@@ -141,7 +143,13 @@ impl Tumult {
         }
     }
 
+    /// Short mostly, else longer than fits a page's tuple; half of that cannot be compressed.
     fn value(&mut self) -> Vec<u8> {
+        if self.rng.random_bool(0.1) {
+            let len = self.rng.random_range(2100..7000);
+            let byte = self.rng.random::<u8>();
+            return (0..len).map(|i| if i < len / 2 { self.rng.random() } else { byte }).collect();
+        }
         let most = [20, 200, 900][self.rng.random_range(0..3)];
         vec![self.rng.random::<u8>(); self.rng.random_range(1..most)]
     }
@@ -153,11 +161,17 @@ impl Tumult {
         self.next_key += count;
         let rows: Vec<_> = keys.iter().map(|k| row(*k, &value)).collect();
         let (mut state, mut tids) = (InsertState::new(), Vec::new());
-        let session = self.sessions[n].as_mut().unwrap();
-        match &rows[..] {
-            [row] => tids.push(self.w.heap.insert(&session.txn, row, &mut state).unwrap()),
-            rows => self.w.heap.multi_insert(&session.txn, rows, &mut state, &mut tids).unwrap(),
+        let troubled = trouble(&self.disk, &mut self.rng);
+        let txn = &self.sessions[n].as_ref().unwrap().txn;
+        let done = match &rows[..] {
+            [row] => self.w.heap.insert(txn, row, &mut state).map(|tid| tids.push(tid)),
+            rows => self.w.heap.multi_insert(txn, rows, &mut state, &mut tids),
+        };
+        self.disk.heal();
+        if let Err(e) = done {
+            return self.refused(n, troubled, &e);
         }
+        let session = self.sessions[n].as_mut().unwrap();
         for (key, tid) in keys.into_iter().zip(tids) {
             session.work.insert(key, value.clone());
             self.index.add(key, tid, &self.context);
@@ -191,6 +205,23 @@ impl Tumult {
         }
     }
 
+    /// A statement failed, as it may if it is the disk's fault: what its user does.
+    fn refused(&mut self, n: usize, troubled: bool, error: &Error) {
+        assert!(troubled, "{}: {error}", self.context);
+        let back = self.rng.random();
+        let session = self.session(n);
+        session.late = None;
+        let level = session.work.levels.len();
+        if level > 1 && back {
+            session.txn.rollback_sub().unwrap();
+            session.work.roll_back();
+            session.cursors.retain(|c| c.level < level);
+            session.txn.advance_command().unwrap();
+        } else {
+            self.sessions[n].take().unwrap().txn.abort().unwrap();
+        }
+    }
+
     fn act(&mut self, n: usize) {
         let Some((key, tid, _snapshot)) = self.pick(n) else { return };
         let deed = self.deed();
@@ -199,7 +230,14 @@ impl Tumult {
             None => self.history.moment,
         };
         self.act_on(n, deed, key, tid, moment);
-        self.session(n).txn.advance_command().unwrap();
+        self.next_command(n);
+    }
+
+    /// Unless the transaction is over.
+    fn next_command(&self, n: usize) {
+        if let Some(session) = &self.sessions[n] {
+            session.txn.advance_command().unwrap();
+        }
     }
 
     fn look_up_for_later(&mut self, n: usize) {
@@ -220,16 +258,21 @@ impl Tumult {
             let mut slot = TupleSlot::new();
             let (conflict, session) = (self.conflict(n, key, mode), self.sessions[n].as_ref());
             let txn = &session.unwrap().txn;
+            let troubled = trouble(&self.disk, &mut self.rng);
             let locked =
                 self.w.heap.lock_latest(txn, tid, next, xmin, mode, Wait::NoWait, &mut slot);
-            let locked = locked.unwrap();
+            self.disk.heal();
+            let locked = match locked {
+                Ok(locked) => locked,
+                Err(e) => return self.refused(n, troubled, &e),
+            };
             let now = self.history.rows.get(&key).cloned();
             match (now, locked) {
                 (None, TupleOutcome::Deleted { .. }) => {}
                 (Some(_), TupleOutcome::WouldBlock) => conflict.check(false, &self.context),
                 (Some(value), TupleOutcome::Ok(())) => {
                     conflict.check(true, &self.context);
-                    assert_eq!(read_row(&slot.bytes), (key, value), "{}", self.context);
+                    assert_eq!(self.w.read(&slot.bytes), (key, value), "{}", self.context);
                     self.session(n).work.lock(key, mode);
                     if !matches!(deed, Deed::Lock(_)) {
                         let (at, moment) = (slot.tid, self.history.moment);
@@ -239,7 +282,7 @@ impl Tumult {
                 (now, other) => panic!("{}: {other:?}, is {now:?}", self.context),
             }
         }
-        self.session(n).txn.advance_command().unwrap();
+        self.next_command(n);
     }
 
     /// How strongly the row is needed.
@@ -259,10 +302,28 @@ impl Tumult {
         if matches!(deed, Deed::Relocate) && tid.block.0 == 0 {
             return Did::Blocked;
         }
-        let (value, mode) = (self.value(), self.mode(n, deed, key));
+        let (mut value, mode) = (self.value(), self.mode(n, deed, key));
+        let mut tuple = row(key, &value);
+        if matches!(deed, Deed::Update { .. }) && self.rng.random_bool(0.4) {
+            // What it says already, as it is stored.
+            let mut slot = TupleSlot::new();
+            if self.w.heap.fetch_any(tid, &mut slot).unwrap() {
+                (_, value) = self.w.read(&slot.bytes);
+                tuple = slot.bytes;
+            }
+        }
         let conflict = self.conflict(n, key, mode);
         let since = self.history.since(key, moment);
-        let did = self.do_it(n, deed, key, tid, &value, &context);
+        let troubled = trouble(&self.disk, &mut self.rng);
+        let did = self.do_it(n, deed, tid, &tuple);
+        self.disk.heal();
+        let did = match did {
+            Ok(did) => did,
+            Err(e) => {
+                self.refused(n, troubled, &e);
+                return Did::Refused;
+            }
+        };
         let key_share = mode == RowLockMode::KeyShare;
         match (&did, since) {
             (Did::Done(_), Since::Unchanged) => conflict.check(true, &context),
@@ -306,15 +367,7 @@ impl Tumult {
         Did::Done(version)
     }
 
-    fn do_it(
-        &mut self,
-        n: usize,
-        deed: Deed,
-        key: u64,
-        tid: Tid,
-        value: &[u8],
-        context: &str,
-    ) -> Did {
+    fn do_it(&mut self, n: usize, deed: Deed, tid: Tid, tuple: &[u8]) -> Result<Did> {
         let to = BlockNumber(self.rng.random_range(0..tid.block.0.max(1)));
         let txn = &self.sessions[n].as_ref().unwrap().txn;
         let heap = &self.w.heap;
@@ -322,35 +375,35 @@ impl Tumult {
         let outcome = match deed {
             Deed::Update { hot, key_changed } => {
                 let options = UpdateOptions { hot, key_changed, wait };
-                match heap.update(txn, tid, &row(key, value), options).unwrap() {
+                match heap.update(txn, tid, tuple, options)? {
                     TupleOutcome::Ok(done) => {
-                        return Did::Done((!done.hot).then_some(done.tid));
+                        return Ok(Did::Done((!done.hot).then_some(done.tid)));
                     }
                     other => other.failed().unwrap(),
                 }
             }
-            Deed::Delete => heap.delete(txn, tid, wait).unwrap(),
+            Deed::Delete => heap.delete(txn, tid, wait)?,
             Deed::Lock(mode) => {
                 let mut slot = TupleSlot::new();
-                let outcome = heap.lock_tuple(txn, tid, mode, wait, Some(&mut slot)).unwrap();
+                let outcome = heap.lock_tuple(txn, tid, mode, wait, Some(&mut slot))?;
                 if outcome == TupleOutcome::Ok(()) {
-                    assert_eq!(read_row(&slot.bytes).0, key, "{context}");
+                    assert_eq!(read_key(&slot.bytes), read_key(tuple), "{}", self.context);
                 }
                 outcome
             }
-            Deed::Relocate => match heap.relocate(txn, tid, to).unwrap() {
-                Relocated::NoRoom => return Did::Done(None),
-                Relocated::Moved(tid) => return Did::Done(Some(tid)),
+            Deed::Relocate => match heap.relocate(txn, tid, to)? {
+                Relocated::NoRoom => return Ok(Did::Done(None)),
+                Relocated::Moved(tid) => return Ok(Did::Done(Some(tid))),
                 Relocated::InUse => TupleOutcome::WouldBlock,
             },
         };
-        match outcome {
+        Ok(match outcome {
             TupleOutcome::Ok(()) => Did::Done(None),
             TupleOutcome::WouldBlock => Did::Blocked,
             TupleOutcome::Updated { next, xmax } => Did::Updated(next, xmax),
             TupleOutcome::Deleted { .. } => Did::Deleted,
-            other => panic!("{context}: {other:?}"),
-        }
+            other => panic!("{}: {deed:?} of {tid}: {other:?}", self.context),
+        })
     }
 }
 
@@ -361,6 +414,7 @@ impl Did {
             Did::Blocked => "blocked",
             Did::Updated(..) => "updated",
             Did::Deleted => "deleted",
+            Did::Refused => "refused",
         }
     }
 }
