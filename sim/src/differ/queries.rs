@@ -292,7 +292,8 @@ impl Gen<'_> {
             let mut keys: Vec<String> = (1..=types.len()).map(|n| n.to_string()).collect();
             let by = self.c.below(keys.len());
             keys.rotate_left(by);
-            keys[0].push_str(self.c.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]));
+            let order = *self.c.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+            keys[0].push_str(order);
             text = if self.c.percent(12) {
                 let n = 1 + self.c.below(4);
                 format!("{text} ORDER BY {} FETCH FIRST {n} ROWS WITH TIES", keys[0])
