@@ -14,6 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
+/// Tells whoever has started the command. Who does not listen any more is no reason to fail.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 const CONF: &str = "postgresql.conf";
 
 /// What a new data folder's configuration file says.
@@ -92,8 +100,8 @@ pub fn init(data: &Path, given: &[String]) -> Result<ExitCode> {
     settings.apply(&command_line(None, None, given)?, true)?;
     let disk = open_disk(data, true)?;
     make(data, &disk, &settings)?;
-    println!("Made a new data folder in {}.", data.display());
-    println!("Serve it with: ebb serve -D {}", data.display());
+    say!("Made a new data folder in {}.", data.display());
+    say!("Serve it with: ebb serve -D {}", data.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -198,10 +206,10 @@ fn is_empty(data: &Path) -> bool {
 fn announce(server: &Server, fresh: bool, data: &Path) {
     let Some(address) = server.addresses().first() else { return };
     if fresh {
-        println!("Made a new data folder in {}.", data.display());
+        say!("Made a new data folder in {}.", data.display());
     }
-    println!("Ebb is serving {} on {address}. Connect with:", data.display());
-    println!("  psql -h {} -p {} -U postgres postgres", address.ip(), address.port());
+    say!("Ebb is serving {} on {address}. Connect with:", data.display());
+    say!("  psql -h {} -p {} -U postgres postgres", address.ip(), address.port());
 }
 
 /// Reads the configuration files again.
@@ -299,7 +307,7 @@ pub fn check(data: &Path) -> Result<ExitCode> {
     let report = sql::check::check(&engine)?;
     engine.shutdown()?;
     for line in sql::check::lines(&report) {
-        println!("{line}");
+        say!("{line}");
     }
     Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,8 +1,8 @@
 //! One connection, start to end.
 //!
 //! # Invariants
-//! After an error in the extended protocol everything up to Sync is skipped. Every Sync and every simple query
-//! ends with ReadyForQuery. A panic in a statement ends this session with an error, not the server.
+//! After an error in the extended protocol everything up to Sync is skipped, simple queries too. Every Sync, and every simple query that
+//! is not skipped, ends with ReadyForQuery. A panic in a statement ends this session with an error, not the server.
 
 use crate::bell::{self, Bell, Woken};
 use crate::connection_log::ConnectionLog;
@@ -49,9 +49,7 @@ pub(crate) fn run(stream: TcpStream, shared: &Arc<Shared>) {
         }
     };
     let shared = Arc::clone(shared);
-    let keepalive = Keepalive::new(wire.stream());
-    let mut connection =
-        Connection { wire, session, keepalive, shared, bell: None, skip_to_sync: false };
+    let mut connection = Connection::new(wire, session, shared);
     let ended = catch_unwind(AssertUnwindSafe(|| connection.serve()));
     let ended = ended.unwrap_or_else(|_| {
         Ended::Fatal(SqlError::new(
@@ -129,28 +127,42 @@ struct Connection {
     bell: Option<Bell>,
     /// An error in the extended protocol: skip until Sync.
     skip_to_sync: bool,
+    /// The client was told that the server is ready, and has said nothing since.
+    idle: bool,
+    /// The settings' version that the wire goes by.
+    settings_seen: u64,
 }
 
 impl Connection {
+    fn new(wire: Wire, session: Session, shared: Arc<Shared>) -> Connection {
+        let keepalive = Keepalive::new(wire.stream());
+        Connection {
+            wire,
+            session,
+            keepalive,
+            shared,
+            bell: None,
+            skip_to_sync: false,
+            idle: false,
+            settings_seen: 0,
+        }
+    }
+
     /// Serves messages until the client leaves or an error ends the session.
     fn serve(&mut self) -> Ended {
         self.ready();
         loop {
             let done = match self.read() {
                 Ok(Incoming::Message(Frontend::Terminate(_))) => return Ended::Left,
-                Ok(Incoming::Message(Frontend::Query(query))) => {
-                    self.skip_to_sync = false;
-                    self.simple(&query.query)
-                }
                 Ok(Incoming::Message(Frontend::Sync(_))) => self.sync(),
+                Ok(Incoming::Message(_) | Incoming::Garbled { .. }) if self.skip_to_sync => Ok(()),
+                Ok(Incoming::Message(Frontend::Query(query))) => self.simple(&query.query),
                 Ok(Incoming::Garbled { query: true, error }) => {
-                    self.skip_to_sync = false;
                     self.session.fail();
                     self.send_error(&error.into());
                     self.ready();
                     Ok(())
                 }
-                Ok(Incoming::Message(_) | Incoming::Garbled { .. }) if self.skip_to_sync => Ok(()),
                 Ok(Incoming::Message(message)) => self.extended(message),
                 Ok(Incoming::Garbled { error, .. }) => Err(error.into()),
                 Ok(Incoming::End) => return Ended::Lost,
@@ -161,16 +173,26 @@ impl Connection {
             {
                 return Ended::Fatal(fatal);
             }
+            self.mind_encoding();
+        }
+    }
+
+    /// What comes next is in the encoding that the message before may have set.
+    fn mind_encoding(&mut self) {
+        let settings = self.session.state().settings.borrow();
+        if std::mem::replace(&mut self.settings_seen, settings.version()) != settings.version() {
+            self.wire.set_encoding(settings.text("client_encoding"));
         }
     }
 
     /// The next message, minding the timeouts of an idle session.
     fn read(&mut self) -> std::result::Result<Incoming, SqlError> {
         self.session.forget_statement();
-        // Only a wait that follows ReadyForQuery is idle time; then nothing is buffered.
         let waits = !self.wire.has_input();
         self.keepalive.set(self.wire.stream(), self.session.tcp_settings());
-        let idle = if waits { self.session.idle_timeout() } else { None };
+        // Only a wait that follows ReadyForQuery is idle time.
+        let ready = std::mem::take(&mut self.idle);
+        let idle = if waits { self.session.time_left(ready) } else { None };
         let timeout = idle.as_ref().map(|(duration, _)| (*duration).max(Duration::from_millis(1)));
         if idle.is_some() {
             let _ = self.wire.stream().set_read_timeout(timeout);
@@ -342,6 +364,9 @@ impl Connection {
     }
 
     fn ready(&mut self) {
+        self.idle = true;
+        // A client that is gone is noticed by the next read.
+        let _ = self.session.report_settings(&mut self.wire);
         tell(&self.session, &mut self.wire);
         self.wire.set_min_notice(self.session.min_notice());
         let status = match self.session.transaction_status() {

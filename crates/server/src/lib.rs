@@ -18,6 +18,7 @@ mod keepalive;
 pub mod listen;
 mod recode;
 mod startup;
+mod startup_packet;
 pub mod tls;
 mod transport;
 mod wire;

@@ -11,6 +11,7 @@ use crate::connection;
 use crate::tls::Tls;
 use base::sync::{self, CancelReason, Rank};
 use base::{Error, Result, bail};
+use sha2::{Digest, Sha256};
 use sql::cluster::{Cluster, Wake};
 use std::collections::HashMap;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -28,6 +29,8 @@ struct Waker {
     socket: TcpStream,
     /// Set then: it does not wait for a client that does not read.
     ending: Arc<AtomicBool>,
+    /// How many bytes of its key it has told its client.
+    key_bytes: usize,
     /// Rung when there is a notification; only who listens has one.
     rope: Option<Rope>,
 }
@@ -55,7 +58,7 @@ pub(crate) struct Shared {
     seated: AtomicUsize,
     seats: usize,
     /// Cancel keys are derived from this and the session's number.
-    secret: u64,
+    secret: [u8; 32],
 }
 
 impl Shared {
@@ -63,19 +66,28 @@ impl Shared {
         !self.stopping.load(Ordering::SeqCst)
     }
 
-    /// The key that a cancel request for `pid` must show.
-    pub(crate) fn secret(&self, pid: i32) -> i32 {
-        // A keyed mix: nobody can tell one session's key from another's.
-        let mut x = self.secret ^ u64::from(pid.unsigned_abs());
-        for _ in 0..3 {
-            x = (x ^ (x >> 31)).wrapping_mul(0x7fb5_d329_728e_a185).wrapping_add(self.secret);
-        }
-        i32::from_ne_bytes(((x >> 32) as u32).to_ne_bytes())
+    /// The key of session `pid`, of which its client is told a part or all: nobody can tell one session's from another's.
+    pub(crate) fn key(&self, pid: i32) -> [u8; 32] {
+        let hash = Sha256::new().chain_update(self.secret).chain_update(pid.to_be_bytes());
+        hash.finalize().into()
+    }
+
+    /// The salt of a role that has no password: the same each time, as those have that have one.
+    pub(crate) fn salt_for(&self, role: &str) -> [u8; 16] {
+        let hash = Sha256::new().chain_update(self.secret).chain_update(b"salt").chain_update(role);
+        let hash: [u8; 32] = hash.finalize().into();
+        std::array::from_fn(|i| hash[i])
     }
 
     /// A client asks for session `pid`'s statement to be cancelled.
-    pub(crate) fn cancel(&self, pid: i32, key: i32) {
-        if key == self.secret(pid)
+    pub(crate) fn cancel(&self, pid: i32, shown: &[u8]) {
+        let told = self.sessions.lock().wakers.get(&pid).map(|waker| waker.key_bytes);
+        let Some(told) = told else { return };
+        // All of it is looked at, wherever it differs: how long that takes tells nothing.
+        let key = self.key(pid);
+        let differ = key[..told].iter().zip(shown).fold(0, |differ, (a, b)| differ | (a ^ b));
+        if told == shown.len()
+            && differ == 0
             && let Some(backend) = self.cluster.backends().by_pid(pid)
         {
             backend.interrupt(CancelReason::UserRequest);
@@ -141,8 +153,8 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// The session of `backend` is there, and `stream` its client: it can be woken from now on. One that comes while the server stops has
-    /// missed being told to end.
+    /// The session of `backend` is there, and `stream` its client, which will be told so much of its key: it can be woken from now on. One
+    /// that comes while the server stops has missed being told to end.
     ///
     /// # Errors
     /// No descriptor: who cannot be woken does not end when told to.
@@ -151,11 +163,12 @@ impl Inside {
         backend: &Backend,
         stream: &TcpStream,
         ending: &Arc<AtomicBool>,
+        key_bytes: usize,
     ) -> Result<()> {
         let socket = stream
             .try_clone()
             .map_err(|e| Error::io("could not duplicate the client's socket", e))?;
-        let waker = Waker { socket, ending: Arc::clone(ending), rope: None };
+        let waker = Waker { socket, ending: Arc::clone(ending), key_bytes, rope: None };
         let mut sessions = self.shared.sessions.lock();
         sessions.wakers.insert(backend.pid, waker);
         self.pid = Some(backend.pid);

@@ -10,7 +10,7 @@ use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use txn::Backend;
 
 /// So long a client may read nothing before a write looks whether its session has to end.
@@ -75,15 +75,19 @@ impl Transport {
         self.tls.as_deref()
     }
 
-    /// Runs the handshake; all further bytes are encrypted.
+    /// Runs the handshake, which may last until `deadline`; all further bytes are encrypted.
     ///
     /// # Errors
     /// A peer that does not speak TLS or with which nothing could be agreed on; it has been told.
-    pub(crate) fn encrypt(&mut self, mut tls: ServerConnection) -> Result<()> {
+    pub(crate) fn encrypt(
+        &mut self,
+        mut tls: ServerConnection,
+        deadline: Option<Instant>,
+    ) -> Result<()> {
         // A large answer is handed over whole, and leaves at once.
         tls.set_buffer_limit(None);
         while tls.is_handshaking() {
-            if let Err(e) = tls.complete_io(&mut self.socket) {
+            if let Err(e) = tls.complete_io(&mut Hurried { socket: &self.socket, deadline }) {
                 // An alert says why; the peer may be gone already.
                 let _ = tls.write_tls(&mut self.socket);
                 return Err(e);
@@ -198,6 +202,34 @@ impl Transport {
             }
             _ => Err(error),
         }
+    }
+}
+
+/// A socket that is read until a deadline at most, however many reads that takes.
+struct Hurried<'a> {
+    socket: &'a TcpStream,
+    deadline: Option<Instant>,
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            self.socket.set_read_timeout(Some(left))?;
+        }
+        self.socket.read(buffer)
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.socket.write(bytes)
+    }
+    fn flush(&mut self) -> Result<()> {
+        self.socket.flush()
     }
 }
 

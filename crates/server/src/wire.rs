@@ -5,6 +5,7 @@
 //! notices, and when the output buffer has grown past 64 kB.
 
 use crate::recode;
+use crate::startup_packet::{self, Opening};
 use crate::transport::Transport;
 use base::encoding::Encoding;
 use base::{Error, Result, SqlError, SqlState};
@@ -18,12 +19,29 @@ use pgwire::messages::startup::ParameterStatus;
 use pgwire::messages::{DecodeContext, Message, PgWireFrontendMessage, ProtocolVersion};
 use sql::client::{Client, CopyWireFormat, Notice, OutputColumn};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 use types::{Datum, Env};
 
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// What calls a function without SQL: libpq's `PQfn`. As after a query, its client waits for ReadyForQuery.
 const FUNCTION_CALL: u8 = b'F';
+
+/// What a client says of its password.
+const PASSWORD: u8 = b'p';
+
+/// What the messages are that a session takes, and how long each may be.
+fn longest_in_session(kind: u8) -> Option<u32> {
+    match kind {
+        b'Q' | b'P' | b'B' | b'd' | FUNCTION_CALL => Some(0x3fff_fffe),
+        b'C' | b'D' | b'E' | b'H' | b'S' | b'X' | b'c' | b'f' => Some(10_000),
+        _ => None,
+    }
+}
+
+fn violation(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, message)
+}
 
 fn no_function_calls() -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "fastpath function calls are not supported")
@@ -55,7 +73,9 @@ pub struct Wire {
     text: String,
     /// What a SCRAM exchange on this connection may bind to.
     end_point: Option<Vec<u8>>,
-    pub(crate) context: DecodeContext,
+    context: DecodeContext,
+    /// Until when the client may take to be let in; None: it is.
+    deadline: Option<Instant>,
     min_notice: sql::client::Severity,
     /// `client_encoding`, where it is not UTF-8.
     encoding: Option<&'static Encoding>,
@@ -64,6 +84,10 @@ pub struct Wire {
 impl Wire {
     /// Over `stream`.
     pub fn new(stream: TcpStream) -> Wire {
+        let mut context = DecodeContext::new(ProtocolVersion::PROTOCOL3_0);
+        // Openings are taken by `opening`.
+        context.awaiting_frontend_ssl = false;
+        context.awaiting_frontend_startup = false;
         Wire {
             transport: Transport::new(stream),
             input: BytesMut::with_capacity(8192),
@@ -71,7 +95,8 @@ impl Wire {
             scratch: vec![0; 16 * 1024],
             text: String::new(),
             end_point: None,
-            context: DecodeContext::new(ProtocolVersion::PROTOCOL3_0),
+            context,
+            deadline: None,
             min_notice: sql::client::Severity::Notice,
             encoding: None,
         }
@@ -122,7 +147,7 @@ impl Wire {
     /// # Errors
     /// A handshake that failed.
     pub(crate) fn encrypt(&mut self, connection: rustls::ServerConnection) -> std::io::Result<()> {
-        self.transport.encrypt(connection)
+        self.transport.encrypt(connection, self.deadline)
     }
 
     pub(crate) fn set_end_point(&mut self, hash: Option<&[u8]>) {
@@ -134,9 +159,42 @@ impl Wire {
         self.end_point.as_deref()
     }
 
+    /// `client_encoding`
+    pub(crate) fn set_encoding(&mut self, name: &str) {
+        self.encoding = base::encoding::by_name(name).filter(|e| e.converts());
+    }
+
     /// `client_min_messages`
     pub fn set_min_notice(&mut self, severity: sql::client::Severity) {
         self.min_notice = severity;
+    }
+
+    /// Gives the client so long to be let in, in all.
+    pub(crate) fn hurry(&mut self, time: Duration) {
+        self.deadline = Instant::now().checked_add(time);
+    }
+
+    /// The client is let in: it may take its time, and send more than its password.
+    pub(crate) fn let_in(&mut self) {
+        self.deadline = None;
+        let _ = self.stream().set_read_timeout(None);
+    }
+
+    /// What the client opens with.
+    ///
+    /// # Errors
+    /// [`ReadError`]
+    pub(crate) fn opening(&mut self) -> std::result::Result<Opening, ReadError> {
+        loop {
+            if let Some((opening, length)) =
+                startup_packet::take(&self.input).map_err(ReadError::Protocol)?
+            {
+                self.input.advance(length);
+                return Ok(opening);
+            }
+            self.flush().map_err(|_| ReadError::Closed)?;
+            self.fill()?;
+        }
     }
 
     /// The next message, flushing what is to be sent before waiting for it.
@@ -173,56 +231,54 @@ impl Wire {
     }
 
     fn decode(&mut self) -> std::result::Result<Option<PgWireFrontendMessage>, ReadError> {
-        // The codecs take a string that is not UTF-8, or a length that is off, as an error.
-        if !self.context.awaiting_frontend_startup && self.input.len() >= 5 {
-            let length =
-                u32::from_be_bytes([self.input[1], self.input[2], self.input[3], self.input[4]]);
-            if !(4..0x3fff_ffff).contains(&length) {
-                return Err(ReadError::Protocol(SqlError::new(
-                    SqlState::PROTOCOL_VIOLATION,
-                    "invalid message length",
-                )));
-            }
-            // An incomplete message is not looked at: codecs may allocate by counts inside it.
-            if self.input.len() < length as usize + 1 {
-                let missing = length as usize + 1 - self.input.len();
-                self.input.reserve(missing.min(1 << 20));
-                return Ok(None);
-            }
-            let kind = self.input[0];
-            if kind == FUNCTION_CALL {
-                self.input.advance(length as usize + 1);
-                return Err(ReadError::Garbled { query: true, error: no_function_calls() });
-            }
-            if let Some(encoding) = self.encoding {
-                self.convert(encoding, kind, length as usize)?;
-            }
-            let length =
-                u32::from_be_bytes([self.input[1], self.input[2], self.input[3], self.input[4]]);
-            // The codecs trust counts and lengths inside a message.
-            match look(kind, &self.input[5..=length as usize]) {
-                Ok(()) => {}
-                Err(Malformed::Layout) => {
-                    return Err(ReadError::Protocol(SqlError::new(
-                        SqlState::PROTOCOL_VIOLATION,
-                        "invalid message format",
-                    )));
-                }
-                Err(Malformed::Text(error)) => {
-                    self.input.advance(length as usize + 1);
-                    return Err(ReadError::Garbled { query: kind == b'Q', error });
-                }
-            }
+        let Some((kind, length)) = self.head()? else { return Ok(None) };
+        // An incomplete message is not looked at: codecs may allocate by counts inside it.
+        if self.input.len() < length + 1 {
+            let missing = length + 1 - self.input.len();
+            self.input.reserve(missing.min(1 << 20));
+            return Ok(None);
+        }
+        if kind == FUNCTION_CALL {
+            self.input.advance(length + 1);
+            return Err(ReadError::Garbled { query: true, error: no_function_calls() });
+        }
+        if let Some(encoding) = self.encoding {
+            self.convert(encoding, kind, length)?;
+        }
+        let length = self.head()?.map_or(length, |(_, length)| length);
+        // The codecs trust counts and lengths inside a message, and take no notice of what is behind them.
+        if let Err(error) = look(kind, &self.input[5..=length]) {
+            self.input.advance(length + 1);
+            // Its client waits for ReadyForQuery.
+            let query = matches!(kind, b'Q' | b'S');
+            return Err(ReadError::Garbled { query, error });
         }
         let before = self.input.len();
         let decoded = PgWireFrontendMessage::decode(&mut self.input, &self.context);
         let_go(&mut self.input, before);
-        decoded.map_err(|e| {
-            ReadError::Protocol(SqlError::new(
-                SqlState::PROTOCOL_VIOLATION,
-                format!("invalid frontend message: {e}"),
-            ))
-        })
+        decoded
+            .map_err(|e| ReadError::Protocol(violation(format!("invalid frontend message: {e}"))))
+    }
+
+    /// The kind of the message at the input's start, and its length without that.
+    fn head(&self) -> std::result::Result<Option<(u8, usize)>, ReadError> {
+        let Some((&kind, rest)) = self.input.split_first() else { return Ok(None) };
+        let longest = match self.deadline {
+            None => longest_in_session(kind),
+            Some(_) => (kind == PASSWORD).then_some(10_000),
+        };
+        let Some(longest) = longest else {
+            return Err(ReadError::Protocol(violation(match self.deadline {
+                None => format!("invalid frontend message type {kind}"),
+                Some(_) => format!("expected password response, got message type {kind}"),
+            })));
+        };
+        let Some(length) = rest.first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_be_bytes(*length);
+        if !(4..=longest).contains(&length) {
+            return Err(ReadError::Protocol(violation("invalid message length")));
+        }
+        Ok(Some((kind, usize::try_from(length).unwrap_or(usize::MAX))))
     }
 
     /// Makes UTF-8 of the text in the message at the input's start.
@@ -250,6 +306,13 @@ impl Wire {
 
     fn fill(&mut self) -> std::result::Result<(), ReadError> {
         loop {
+            if let Some(deadline) = self.deadline {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(ReadError::TimedOut);
+                }
+                let _ = self.stream().set_read_timeout(Some(left));
+            }
             match self.transport.read(&mut self.scratch) {
                 Ok(0) => return Err(ReadError::Closed),
                 Ok(n) => {
@@ -273,8 +336,12 @@ impl Wire {
     /// Queues a message.
     pub fn send<M: Message>(&mut self, message: &M) {
         let start = self.output.len();
-        // An encoder fails only on a message above 1 GB, which no caller builds.
-        let _ = message.encode(&mut self.output);
+        if let Some(kind) = M::message_type() {
+            self.output.put_u8(kind);
+        }
+        // Not by the codec's `encode`: what it thinks too long for a client it gives up with its kind already written.
+        self.output.put_i32(i32::try_from(message.message_length()).unwrap_or(i32::MAX));
+        let _ = message.encode_body(&mut self.output);
         if let Some(encoding) = self.encoding
             && let Some(message) = recode::outgoing(encoding, &self.output[start..])
         {
@@ -328,15 +395,6 @@ impl Wire {
     }
 }
 
-/// What is wrong with a message.
-#[derive(Debug)]
-enum Malformed {
-    /// Counts and lengths that do not fit it.
-    Layout,
-    /// Text that is not UTF-8; the layout is right.
-    Text(SqlError),
-}
-
 /// The bytes of a message's body that are still to be looked at.
 struct Body<'a> {
     rest: &'a [u8],
@@ -378,7 +436,7 @@ fn not_utf8(bytes: &[u8]) -> SqlError {
 }
 
 /// Do the counts and lengths inside a message fit it, and is its text text?
-fn look(kind: u8, body: &[u8]) -> std::result::Result<(), Malformed> {
+fn look(kind: u8, body: &[u8]) -> std::result::Result<(), SqlError> {
     let mut body = Body { rest: body, garbled: None };
     let mut look = || -> Option<()> {
         match kind {
@@ -408,14 +466,15 @@ fn look(kind: u8, body: &[u8]) -> std::result::Result<(), Malformed> {
                 body.skip(4)
             }
             b'Q' | b'f' => body.string(),
-            _ => return Some(()),
+            b'H' | b'S' | b'c' => Some(()),
+            _ => body.skip(body.rest.len()),
         }?;
         body.rest.is_empty().then_some(())
     };
     if look().is_none() {
-        return Err(Malformed::Layout);
+        return Err(violation("invalid message format"));
     }
-    body.garbled.map_or(Ok(()), |error| Err(Malformed::Text(error)))
+    body.garbled.map_or(Ok(()), Err)
 }
 
 /// Protocol fields of an error or notice.
@@ -522,7 +581,7 @@ impl Client for Wire {
     fn parameter_status(&mut self, name: &str, value: &str) -> Result<()> {
         self.send(&ParameterStatus::new(name.to_owned(), value.to_owned()));
         if name == "client_encoding" {
-            self.encoding = base::encoding::by_name(value).filter(|e| e.converts());
+            self.set_encoding(value);
         }
         Ok(())
     }
@@ -638,7 +697,7 @@ fn let_go(input: &mut BytesMut, before: usize) {
 #[cfg(test)]
 mod tests {
     use super::let_go;
-    use super::{Malformed, look};
+    use super::look;
 
     fn is_well_formed(kind: u8, body: &[u8]) -> bool {
         look(kind, body).is_ok()
@@ -663,14 +722,12 @@ mod tests {
 
     #[test]
     fn text_that_is_none_is_told_from_a_wrong_layout() {
-        let told = |kind, body| match look(kind, body) {
-            Err(Malformed::Text(error)) => error.message,
-            other => format!("{other:?}"),
-        };
+        let told = |kind, body| look(kind, body).unwrap_err().message;
         let cut = "invalid byte sequence for encoding \"UTF8\": 0xc3";
         assert_eq!(told(b'Q', b"SELECT '\xc3'\0"), cut);
         assert_eq!(told(b'P', b"\0\xc3\0\0\0"), cut);
-        assert_eq!(told(b'Q', b"\xc3\0more\0"), "Err(Layout)");
+        assert_eq!(told(b'Q', b"\xc3\0more\0"), "invalid message format");
+        assert_eq!(told(b'S', b"\xc3"), "invalid message format");
     }
     #[test]
     fn room_for_a_long_message_is_given_back() {

@@ -47,6 +47,10 @@ pub const ALL_OF_TABLE: u32 = 255;
 pub const USAGE: u32 = 256;
 /// CREATE's bit.
 pub const CREATE: u32 = 512;
+/// CONNECT's bit.
+pub const CONNECT: u32 = 1024;
+/// TEMPORARY's bit.
+pub const TEMPORARY: u32 = 2048;
 
 /// One aclitem: `grantee=privileges/grantor`, `*` behind those with grant option.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -34,6 +34,6 @@ pub(crate) mod updatable;
 pub mod young_indexes;
 
 /// A random secret from which a server derives its sessions' cancel keys.
-pub fn cancel_secret() -> u64 {
+pub fn cancel_secret() -> [u8; 32] {
     rand::random()
 }

@@ -18,7 +18,7 @@ mod value;
 mod void;
 
 pub use file::{parse_file, quote_value};
-pub use session::{SessionSettings, SetScope, check_custom_name, check_default};
+pub use session::{SessionSettings, SetScope, check_custom_name, check_default, check_start};
 pub use table::DEFINITIONS;
 pub use value::{Context, Definition, Kind, Source, Unit, Value};
 

@@ -151,9 +151,7 @@ impl SessionSettings {
     /// `42704`, `22023`, `55P02`
     pub fn set_default(&mut self, name: &str, text: &str, source: Source) -> Result<()> {
         let Some((index, def)) = find(name) else {
-            if !name.contains('.') {
-                definition(name)?;
-            }
+            check_custom_name(name)?;
             self.custom.insert(name.to_ascii_lowercase(), text.to_owned());
             self.custom_defaults.insert(name.to_ascii_lowercase(), text.to_owned());
             return Ok(());
@@ -371,11 +369,29 @@ fn check_context(def: &Definition, superuser: bool) -> Result<()> {
     match def.context {
         Context::User => Ok(()),
         Context::Superuser if superuser => Ok(()),
-        Context::Superuser => {
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"{}\"", def.name)
-        }
+        Context::Superuser => Err(denied(def)),
         _ => Err(cannot_change(def)),
     }
+}
+
+/// May the client set this when it connects? Whether it can be set then is another question.
+///
+/// # Errors
+/// `42501`
+pub fn check_start(name: &str, superuser: bool) -> Result<()> {
+    match find(name) {
+        Some((_, def))
+            if !superuser
+                && matches!(def.context, Context::Superuser | Context::SuperuserBackend) =>
+        {
+            Err(denied(def))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn denied(def: &Definition) -> crate::Error {
+    crate::err!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"{}\"", def.name)
 }
 
 /// Checks beyond the kind, and the spelling PostgreSQL shows.

@@ -449,6 +449,15 @@ pub enum QueryStatement {
     Merge(Box<Merge>),
 }
 
+impl QueryStatement {
+    /// It is a SELECT with statements in its WITH that change rows.
+    pub fn modifies_in_with(&self) -> bool {
+        let QueryStatement::Select(select) = self else { return false };
+        let mut ctes = select.with.iter().flat_map(|w| &w.ctes);
+        ctes.any(|c| !matches!(*c.statement, QueryStatement::Select(_)))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Insert {
     pub with: Option<With>,

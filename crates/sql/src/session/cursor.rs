@@ -4,7 +4,7 @@
 //! A cursor keeps the rows it has fetched, within `work_mem` in memory and beyond it on disk: moving backward, and going on after its
 //! transaction (WITH HOLD), read from there.
 
-use super::portal::{KeptRows, PortalState};
+use super::portal::{KeptRows, MadeRows, PortalState};
 use super::prepared::Arguments;
 use super::utility::UtilityDone;
 use super::{Portal, Session};
@@ -14,6 +14,7 @@ use crate::parse::utility::{DeclareCursor, Fetch, FetchDirection};
 use crate::parse::{Parsed, Statement};
 use crate::plan::current_of::Addresses;
 use base::{Result, bail};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use types::Datum;
@@ -21,9 +22,18 @@ use types::Datum;
 /// Where a FETCH goes: the positions of the rows it returns, and where the cursor then stands.
 struct Movement {
     /// Row positions, from 1.
-    rows: Vec<usize>,
+    rows: Range<usize>,
+    /// They come in falling order.
+    backward: bool,
     /// The new position.
     to: usize,
+}
+
+impl Movement {
+    fn in_order(&self) -> Box<dyn Iterator<Item = usize>> {
+        let rows = self.rows.clone();
+        if self.backward { Box::new(rows.rev()) } else { Box::new(rows) }
+    }
 }
 
 impl Session {
@@ -45,7 +55,7 @@ impl Session {
         };
         let params = ParamTypes::fixed(arguments.types.to_vec());
         let prepared = Rc::new(self.prepare(parsed, params)?);
-        if modifies_in_with(declare) {
+        if declare.query.modifies_in_with() {
             bail!(
                 FEATURE_NOT_SUPPORTED,
                 "DECLARE CURSOR must not contain data-modifying statements in WITH"
@@ -99,26 +109,18 @@ impl Session {
         portal.kept.get_or_insert_with(KeptRows::default);
         check_direction(portal, fetch)?;
         let movement = plan_movement(portal, fetch.direction)?;
-        let kept = portal.kept.get_or_insert_with(KeptRows::default);
-        kept.position = movement.to;
-        let hidden = portal.addresses.as_ref().map_or(0, Addresses::columns);
-        kept.here = None;
-        if hidden > 0
-            && let Some(at) = kept.position.checked_sub(1)
-        {
-            kept.here = kept.rows.get(at)?.map(|mut row| row.split_off(row.len() - hidden));
-        }
-        let mut rows = Vec::new();
-        for p in movement.rows.iter().filter(|_| !fetch.move_only) {
-            if let Some(mut row) = kept.rows.get(p - 1)? {
-                row.truncate(row.len() - hidden);
-                rows.push(row);
-            }
-        }
+        stand(portal, movement.to)?;
         let count = movement.rows.len();
         if fetch.move_only {
             return Ok(UtilityDone { tag: format!("MOVE {count}"), rows: None });
         }
+        let (mut rows, bound) = (MadeRows::default(), super::run::work_mem_bytes(&self.state));
+        for p in movement.in_order() {
+            if let Some(row) = portal.kept_row(p - 1)? {
+                rows.push(&row, bound)?;
+            }
+        }
+        rows.settle()?;
         let columns = portal.columns.as_deref().cloned().unwrap_or_default();
         Ok(UtilityDone { tag: format!("FETCH {count}"), rows: Some((columns, rows)) })
     }
@@ -140,7 +142,7 @@ impl Session {
 
     /// WITH HOLD cursors keep all their rows when their transaction commits.
     pub(super) fn hold_cursors(&mut self) -> Result<()> {
-        for portal in self.portals.values_mut().filter(|p| p.hold && !p.held) {
+        for portal in self.portals.values_mut().filter(|p| p.survives_commit() && !p.held) {
             read_to(portal, usize::MAX)?;
             portal.state = PortalState::Done;
             portal.held = true;
@@ -148,12 +150,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-fn modifies_in_with(declare: &DeclareCursor) -> bool {
-    let QueryStatement::Select(select) = &declare.query else { return false };
-    let mut ctes = select.with.iter().flat_map(|w| &w.ctes);
-    ctes.any(|c| !matches!(*c.statement, QueryStatement::Select(_)))
 }
 
 /// Whether the cursor locks its rows as it comes to them: such a one only goes forward, and ends with its transaction.
@@ -181,7 +177,31 @@ fn locks_rows(declare: &DeclareCursor) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads rows into the cursor's store until it has `n`, or the query ends.
+/// Moves the cursor to a position.
+fn stand(portal: &mut Portal, position: usize) -> Result<()> {
+    let kept = portal.kept.get_or_insert_with(KeptRows::default);
+    kept.position = position;
+    let hidden = portal.addresses.as_ref().map_or(0, Addresses::columns);
+    kept.here = None;
+    if hidden > 0
+        && let Some(at) = position.checked_sub(1)
+    {
+        kept.here = kept.rows.get(at)?.map(|mut row| row.split_off(row.len() - hidden));
+    }
+    Ok(())
+}
+
+/// The next rows, `limit` at most (0: all), by their numbers from 0; the portal then stands on the last of them, or behind it if there
+/// are no more.
+pub(super) fn next_rows(portal: &mut Portal, limit: usize) -> Result<Range<usize>> {
+    let at = portal.kept.as_ref().map_or(0, |kept| kept.position);
+    let next = forward(portal, at, if limit == 0 { usize::MAX } else { limit })?;
+    stand(portal, next.to)?;
+    let first = next.rows.start - 1;
+    Ok(first..first + next.rows.len())
+}
+
+/// Reads rows into the cursor's store until it has `n`, or the query ends. What writes is always run to its end.
 fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
     let kept = portal.kept.get_or_insert_with(KeptRows::default);
     if kept.complete || kept.rows.len() >= n {
@@ -191,7 +211,8 @@ fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
         kept.complete = true;
         return Ok(());
     };
-    let wanted = if n == usize::MAX { 0 } else { n - kept.rows.len() };
+    let all = n == usize::MAX || execution.writes();
+    let wanted = if all { 0 } else { n - kept.rows.len() };
     let (rows, bound) = (&mut kept.rows, execution.work_mem_bytes());
     kept.complete = execution.run_whole(wanted, &mut |row: &[Datum]| rows.push(row, bound))?;
     kept.rows.settle()
@@ -267,20 +288,19 @@ fn forward(portal: &mut Portal, at: usize, n: usize) -> Result<Movement> {
     read_to(portal, wanted)?;
     let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
     let to = if have < wanted { have + 1 } else { wanted };
-    Ok(Movement { rows: (at + 1..=wanted.min(have)).collect(), to })
+    Ok(Movement { rows: at + 1..wanted.min(have) + 1, backward: false, to })
 }
 
 fn back(portal: &mut Portal, at: usize, n: usize) -> Result<Movement> {
     let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
     let from = at.min(have + 1);
     let low = from.saturating_sub(n);
-    let rows: Vec<usize> = (low.max(1)..from).rev().collect();
-    Ok(Movement { rows, to: low })
+    Ok(Movement { rows: low.max(1)..from, backward: true, to: low })
 }
 
 fn single(portal: &mut Portal, at: usize) -> Result<Movement> {
     read_to(portal, at)?;
     let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
-    let rows = if (1..=have).contains(&at) { vec![at] } else { Vec::new() };
-    Ok(Movement { rows, to: at.min(have + 1) })
+    let rows = if (1..=have).contains(&at) { at..at + 1 } else { 0..0 };
+    Ok(Movement { rows, backward: false, to: at.min(have + 1) })
 }

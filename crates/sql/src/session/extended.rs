@@ -1,6 +1,6 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync.
 
-use super::portal::PortalState;
+use super::portal::{MadeRows, PortalState};
 use super::prepared::Prepared;
 use super::simple::send_notices;
 use super::statement_log::{Step, name_command, name_step};
@@ -32,7 +32,10 @@ impl Session {
         self.begin_statement(&source);
         name_step("PARSE");
         self.refresh_settings();
-        if !name.is_empty() && self.state.statements.borrow().contains_key(name) {
+        if name.is_empty() {
+            // It is gone whatever comes of this one.
+            self.close_statement(name);
+        } else if self.state.statements.borrow().contains_key(name) {
             bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
         }
         let mut notices = Vec::new();
@@ -94,8 +97,9 @@ impl Session {
         let prepared = self.statement(statement)?;
         base::log::set_thread_statement(Some(&prepared.text));
         name_step("BIND");
-        if let Some(parsed) = &prepared.parsed {
-            self.check_block(parsed)?;
+        match &prepared.parsed {
+            Some(parsed) => self.check_block(parsed)?,
+            None => self.check_not_failed()?,
         }
         if params.len() != prepared.params.len() {
             bail!(
@@ -130,7 +134,7 @@ impl Session {
             values.push(value.map_err(|error| {
                 let text = param.as_deref().filter(|_| format == 0);
                 let text = text.and_then(|t| std::str::from_utf8(t).ok());
-                self.in_parameter(error, name, i + 1, text)
+                self.in_parameter(numbered(error, i + 1), name, i + 1, text)
             })?);
         }
         let columns = with_formats(prepared.columns.clone(), result_formats)?;
@@ -237,6 +241,7 @@ impl Session {
             return Ok(ExecuteOutcome::Complete);
         }
         self.ensure_transaction()?;
+        self.start_bound()?;
         self.alone.set(false);
         self.log_execute(&parsed, name, &portal);
         let outcome = match self.run_portal(name, &mut portal, limit, client) {
@@ -259,6 +264,22 @@ impl Session {
         Ok(outcome)
     }
 
+    /// Starts what is bound and only reads: it sees nothing of what the statement does that runs now.
+    pub(super) fn start_bound(&mut self) -> Result<()> {
+        if self.portals.is_empty() || !matches!(self.block, Block::Implicit | Block::Explicit) {
+            return Ok(());
+        }
+        let bound = self.portals.iter().filter(|(_, portal)| portal.is_bound_to_read());
+        let bound: Vec<String> = bound.map(|(name, _)| name.clone()).collect();
+        for name in bound {
+            let Some(mut portal) = self.portals.remove(&name) else { continue };
+            let started = self.start_portal(&mut portal);
+            self.portals.insert(name, portal);
+            started?;
+        }
+        Ok(())
+    }
+
     fn run_portal(
         &mut self,
         name: &str,
@@ -276,9 +297,21 @@ impl Session {
         }
         let columns = portal.columns.clone().unwrap_or_default();
         let env = Rc::clone(&self.env);
+        // A limit is one of rows to hand out.
+        let limit = if portal.columns.is_none() { 0 } else { limit };
+        // What writes, writes all at the first Execute, however few of its rows are asked for.
+        let keeps = match &portal.state {
+            PortalState::Running(e) => portal.kept.is_some() || limit > 0 && e.writes(),
+            PortalState::Done => portal.kept.is_some(),
+            _ => false,
+        };
+        if keeps {
+            return self.run_kept(portal, limit, &columns, client);
+        }
         match &mut portal.state {
             PortalState::Running(execution) => {
                 let state = Rc::clone(&self.state);
+                let before = execution.rows();
                 let done = execution.run(limit, &mut |row: &[Datum]| {
                     send_notices(&state, client)?;
                     client.data_row(&columns, row, env.as_ref())
@@ -287,7 +320,7 @@ impl Session {
                 if !done {
                     return Ok(ExecuteOutcome::Suspended);
                 }
-                client.command_complete(&execution.tag())?;
+                client.command_complete(&execution.tag_since(before))?;
                 if let PortalState::Running(execution) =
                     std::mem::replace(&mut portal.state, PortalState::Done)
                 {
@@ -296,25 +329,52 @@ impl Session {
             }
             PortalState::Rows(rows, tag) => {
                 let mut sent = 0;
-                for row in rows.by_ref() {
+                while let Some(row) = rows.next()? {
                     client.data_row(&columns, &row, env.as_ref())?;
                     sent += 1;
                     if sent == limit {
                         return Ok(ExecuteOutcome::Suspended);
                     }
                 }
-                let tag = tag.clone();
-                client.command_complete(&tag)?;
-                portal.state = PortalState::Done;
+                if portal.columns.is_some() {
+                    client.command_complete(&counted(tag, sent))?;
+                } else {
+                    client.command_complete(tag)?;
+                    portal.state = PortalState::Done;
+                }
             }
-            PortalState::Failed => {
+            PortalState::Ready | PortalState::Done if portal.columns.is_some() => {
+                // There are no more rows.
+                client.command_complete(&super::run::tag_of(&portal.prepared, 0))?;
+            }
+            PortalState::Ready | PortalState::Done | PortalState::Failed => {
                 bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "portal \"{name}\" cannot be run")
             }
-            PortalState::Ready | PortalState::Done => {
-                // Executing a finished portal again returns no rows.
-                client.command_complete(&super::run::empty_tag(&portal.prepared))?;
+        }
+        Ok(ExecuteOutcome::Complete)
+    }
+
+    /// Hands out rows that the portal keeps: a cursor's, or those of a statement that has written already.
+    fn run_kept(
+        &mut self,
+        portal: &mut Portal,
+        limit: usize,
+        columns: &[OutputColumn],
+        client: &mut dyn Client,
+    ) -> Result<ExecuteOutcome> {
+        let rows = super::cursor::next_rows(portal, limit)?;
+        portal.tell_place();
+        send_notices(&self.state, client)?;
+        let sent = rows.len();
+        for at in rows {
+            if let Some(row) = portal.kept_row(at)? {
+                client.data_row(columns, &row, self.env.as_ref())?;
             }
         }
+        if limit > 0 && sent == limit {
+            return Ok(ExecuteOutcome::Suspended);
+        }
+        client.command_complete(&super::run::tag_of(&portal.prepared, sent as u64))?;
         Ok(ExecuteOutcome::Complete)
     }
 
@@ -325,7 +385,7 @@ impl Session {
         let params = portal.params.clone();
         let done = self.utility(utility, &prepared, &params, client)?;
         let rows = match done.rows {
-            None => Vec::new(),
+            None => MadeRows::default(),
             Some((columns, rows)) => {
                 if portal.columns.is_none() {
                     portal.columns = Some(Rc::new(columns));
@@ -333,7 +393,7 @@ impl Session {
                 rows
             }
         };
-        portal.state = PortalState::Rows(rows.into_iter(), done.tag);
+        portal.state = PortalState::Rows(rows, done.tag);
         Ok(())
     }
 
@@ -370,7 +430,28 @@ impl Session {
         if self.block == Block::None {
             self.portals.retain(|_, portal| portal.held);
         }
-        self.report_settings(client)
+        Ok(())
+    }
+}
+
+/// That a binary value is not as long as it should be says of which parameter that is.
+fn numbered(error: base::Error, n: usize) -> base::Error {
+    match error {
+        base::Error::Sql(mut e) if e.message == "incorrect binary data format" => {
+            e.message = format!("{} in bind parameter {n}", e.message);
+            base::Error::Sql(e)
+        }
+        other => other,
+    }
+}
+
+/// A tag that counts rows, with another count.
+fn counted(tag: &str, rows: usize) -> String {
+    match tag.rsplit_once(' ') {
+        Some((words, last)) if last.bytes().all(|b| b.is_ascii_digit()) => {
+            format!("{words} {rows}")
+        }
+        _ => tag.to_owned(),
     }
 }
 

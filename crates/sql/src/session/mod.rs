@@ -9,6 +9,7 @@
 //! the query string, or at Sync. After an error inside a block only its end is taken.
 
 mod access;
+mod admission;
 pub(crate) mod alter_system;
 mod catalog_view;
 mod command_name;
@@ -45,9 +46,8 @@ pub use state::{CurrentRole, OpenRelation, SessionEnv, SessionState};
 use crate::activity::SessionEnd;
 use crate::client::{Client, Severity};
 use crate::cluster::Cluster;
-use base::settings::{SessionSettings, Source};
+use base::settings::SessionSettings;
 use base::{Lsn, Oid, Result, SqlError, SqlState, bail};
-use engine::catalog::load::RowSource;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -56,7 +56,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use transaction::Block;
 use txn::{Backend, BackendKind, BackendState};
-use types::Datum;
 
 /// Who wants to connect, and how.
 #[derive(Clone, Debug)]
@@ -159,12 +158,11 @@ impl Session {
         if role.expired {
             bail!(INVALID_PASSWORD, "password authentication failed for user \"{}\"", request.user);
         }
-        check_limits(cluster, &role, &request)?;
         let user =
             CurrentRole { oid: role.oid, name: request.user.clone(), superuser: role.superuser };
         let mut session = Session::open(cluster, &request.database, user, BackendKind::Client)?;
-        session.apply_stored_settings()?;
-        session.apply_startup_settings(&request)?;
+        session.check_admission(&role, &request)?;
+        session.begin_settings(&request)?;
         session.announce(&request);
         Ok(session)
     }
@@ -258,43 +256,6 @@ impl Session {
         })
     }
 
-    /// ALTER DATABASE … SET and ALTER ROLE … SET, the most special last.
-    fn apply_stored_settings(&mut self) -> Result<()> {
-        let cluster = Arc::clone(&self.state.cluster);
-        let (database, role) = (self.state.database.oid, self.state.session_user.borrow().oid);
-        let stored = cluster.with_catalogs(Oid::INVALID, |c| {
-            let mut stored = Vec::new();
-            for (database, role) in [(database, Oid(0)), (Oid(0), role), (database, role)] {
-                let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
-                let source = if role.is_valid() { Source::User } else { Source::Database };
-                for row in c.find("pg_db_role_setting", &key)? {
-                    stored
-                        .extend(row.options("setconfig").into_iter().map(|(n, v)| (n, v, source)));
-                }
-            }
-            Ok(stored)
-        })?;
-        let mut settings = self.state.settings.borrow_mut();
-        for (name, value, source) in stored {
-            if let Err(error) = settings.set_default(&name, &value, source) {
-                base::log::write_error(base::log::Level::Warning, &error.to_sql_error());
-            }
-        }
-        Ok(())
-    }
-
-    fn apply_startup_settings(&mut self, request: &ConnectRequest) -> Result<()> {
-        {
-            let mut settings = self.state.settings.borrow_mut();
-            for (name, value) in &request.settings {
-                settings.set_default(name, value, Source::Client)?;
-            }
-            settings.set_default("session_authorization", &request.user, Source::Client)?;
-        }
-        self.renew_env();
-        Ok(())
-    }
-
     fn announce(&self, request: &ConnectRequest) {
         let now = base::sync::now_timestamp_us();
         let mut activity = self.state.backend.activity.lock();
@@ -351,8 +312,14 @@ impl Session {
         base::log::set_thread_statement(None);
     }
 
-    /// How long the session may idle now, and the error it ends with then.
-    pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
+    /// How long the client may be waited for now, and the error that the session ends with then; `idle`: it has been told that the session
+    /// is ready.
+    pub fn time_left(&self, idle: bool) -> Option<(Duration, SqlError)> {
+        let idle = self.idle_timeout().filter(|_| idle);
+        idle.into_iter().chain(self.transaction_time_left()).min_by_key(|(duration, _)| *duration)
+    }
+
+    fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
         let derived = self.state.derived();
         let (timeout, state, message) = if self.block == Block::None {
             (
@@ -367,9 +334,7 @@ impl Session {
                 "terminating connection due to idle-in-transaction timeout",
             )
         };
-        let idle = timeout.map(|timeout| (timeout, SqlError::new(state, message)));
-        let left = self.transaction_time_left();
-        idle.into_iter().chain(left).min_by_key(|(duration, _)| *duration)
+        timeout.map(|timeout| (timeout, SqlError::new(state, message)))
     }
 
     /// Settings that the client is told of at the start.
@@ -381,14 +346,16 @@ impl Session {
     fn reported_value(&self, name: &str) -> String {
         match name {
             "is_superuser" => if self.state.is_superuser() { "on" } else { "off" }.to_owned(),
-            "scram_iterations" => "4096".to_owned(),
             "session_authorization" => self.state.session_user.borrow().name.clone(),
             name => self.state.settings.borrow().show(name).unwrap_or_default(),
         }
     }
 
-    /// Tells the client of reported settings that have changed.
-    fn report_settings(&mut self, client: &mut dyn Client) -> Result<()> {
+    /// Tells the client of reported settings that have changed: before it is told that the session is ready, whatever came of its statement.
+    ///
+    /// # Errors
+    /// The client's.
+    pub fn report_settings(&mut self, client: &mut dyn Client) -> Result<()> {
         let now = {
             let settings = self.state.settings.borrow();
             let user = self.state.current_user.borrow();
@@ -472,37 +439,4 @@ impl Session {
         self.state.cluster.engine().txns.locks().release_session(&self.state.backend, false);
         base::log::forget_session();
     }
-}
-
-fn check_limits(
-    cluster: &Cluster,
-    role: &crate::cluster::LoginRole,
-    request: &ConnectRequest,
-) -> Result<()> {
-    let backends = cluster.backends().all();
-    let clients = backends.iter().filter(|b| b.kind == BackendKind::Client).count();
-    let limit = usize::try_from(cluster.settings().int("max_connections")).unwrap_or(usize::MAX);
-    let reserved = usize::try_from(cluster.settings().int("superuser_reserved_connections"));
-    let reserved = if role.superuser { 0 } else { reserved.unwrap_or(0) };
-    if clients >= limit {
-        bail!(TOO_MANY_CONNECTIONS, "sorry, too many clients already");
-    }
-    if clients + reserved >= limit {
-        bail!(
-            TOO_MANY_CONNECTIONS,
-            "remaining connection slots are reserved for roles with the SUPERUSER attribute"
-        );
-    }
-    if let Ok(limit) = usize::try_from(role.connection_limit)
-        && !role.superuser
-    {
-        let of_role = backends
-            .iter()
-            .filter(|b| b.kind == BackendKind::Client && b.activity.lock().user == role.oid)
-            .count();
-        if of_role >= limit {
-            bail!(TOO_MANY_CONNECTIONS, "too many connections for role \"{}\"", request.user);
-        }
-    }
-    Ok(())
 }

@@ -5,7 +5,10 @@ use super::prepared::Prepared;
 use super::run::Execution;
 use crate::client::OutputColumn;
 use crate::exec::NumberedRows;
+use crate::parse::Statement;
+use crate::parse::ast::QueryStatement;
 use crate::plan::current_of::Addresses;
+use base::Result;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -55,6 +58,39 @@ impl Drop for Listed {
     }
 }
 
+/// Rows made beforehand, within `work_mem` in memory and beyond it on disk, and how many of them have been handed out.
+#[derive(Default)]
+pub struct MadeRows {
+    rows: NumberedRows,
+    out: usize,
+}
+
+impl MadeRows {
+    /// Adds a row; of more than `bound` bytes the rest goes to disk.
+    pub(super) fn push(&mut self, row: &[Datum], bound: usize) -> Result<()> {
+        self.rows.push(row, bound)
+    }
+
+    /// All are there.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        self.rows.settle()
+    }
+
+    /// The next one, if there is another.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<Datum>>> {
+        let row = self.rows.get(self.out)?;
+        self.out += 1;
+        Ok(row)
+    }
+
+    /// A few, in memory.
+    pub(super) fn of(rows: Vec<Vec<Datum>>) -> Result<MadeRows> {
+        let mut made = MadeRows::default();
+        rows.iter().try_for_each(|row| made.push(row, usize::MAX))?;
+        Ok(made)
+    }
+}
+
 /// Rows kept for a cursor that moves both ways, or that outlives its transaction.
 #[derive(Default)]
 pub struct KeptRows {
@@ -75,7 +111,7 @@ pub enum PortalState {
     /// Running.
     Running(Box<Execution>),
     /// Rows made beforehand, handed out in turn (utility statements that return rows).
-    Rows(std::vec::IntoIter<Vec<Datum>>, String),
+    Rows(MadeRows, String),
     /// Over.
     Done,
     /// It met an error, and can be closed only.
@@ -185,9 +221,28 @@ impl Portal {
         self.tell_place();
     }
 
-    /// It is still there after a commit.
+    /// It is a query that only reads, and has not begun.
+    pub(super) fn is_bound_to_read(&self) -> bool {
+        matches!(self.state, PortalState::Ready)
+            && matches!(
+                self.prepared.parsed.as_deref().map(|parsed| &parsed.statement),
+                Some(Statement::Query(query @ QueryStatement::Select(_))) if !query.modifies_in_with()
+            )
+    }
+
+    /// A row that it keeps, by its number from 0, without what is behind its columns.
+    pub(super) fn kept_row(&self, n: usize) -> Result<Option<Vec<Datum>>> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        let hidden = self.addresses.as_ref().map_or(0, Addresses::columns);
+        Ok(kept.rows.get(n)?.map(|mut row| {
+            row.truncate(row.len() - hidden);
+            row
+        }))
+    }
+
+    /// It is to be there after a commit. One that has failed has nothing to go on with.
     pub(super) fn survives_commit(&self) -> bool {
-        self.hold
+        self.hold && !matches!(self.state, PortalState::Failed)
     }
 
     /// It is still there after a rollback to the savepoint within which `depth` are open.

@@ -148,6 +148,17 @@ impl Execution {
         self.executor.plan().relations.iter().any(|used| used.table.oid == table)
     }
 
+    /// Does it change rows, itself or within WITH?
+    pub fn writes(&self) -> bool {
+        let plan = self.executor.plan();
+        plan.command != Command::Select || plan.ctes.iter().any(|c| c.modifies)
+    }
+
+    /// Its command tag, when it has just come to its end from `before` rows on.
+    pub fn tag_since(&self, before: u64) -> String {
+        tag(self.executor.plan().command, self.rows - before, self.executor.affected())
+    }
+
     /// Its command tag so far.
     pub fn tag(&self) -> String {
         tag(self.executor.plan().command, self.rows, self.executor.affected())
@@ -185,8 +196,8 @@ pub fn tag(command: Command, rows: u64, affected: u64) -> String {
     }
 }
 
-/// The tag of a portal that is executed again after its end.
-pub(super) fn empty_tag(prepared: &Prepared) -> String {
+/// The tag of a portal that has handed out `rows` rows since it was asked for them.
+pub(super) fn tag_of(prepared: &Prepared, rows: u64) -> String {
     let command = match prepared.parsed.as_deref().map(|p| &p.statement) {
         Some(Statement::Query(QueryStatement::Insert(_))) => Command::Insert,
         Some(Statement::Query(QueryStatement::Update(_))) => Command::Update,
@@ -194,7 +205,7 @@ pub(super) fn empty_tag(prepared: &Prepared) -> String {
         Some(Statement::Query(QueryStatement::Merge(_))) => Command::Merge,
         _ => Command::Select,
     };
-    tag(command, 0, 0)
+    tag(command, rows, rows)
 }
 
 /// Does the plan write, or lock, rows that a read-only transaction leaves alone? Temporary tables are the session's own.

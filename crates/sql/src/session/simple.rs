@@ -115,8 +115,7 @@ impl Session {
             self.fail();
         }
         self.go_idle();
-        result?;
-        self.report_settings(client)
+        result
     }
 
     fn run_string(&mut self, text: &str, client: &mut dyn Client) -> Result<()> {
@@ -124,6 +123,7 @@ impl Session {
         self.begin_statement(&source);
         let mut watch = self.watch();
         self.refresh_settings();
+        self.start_bound()?;
         let dialect = self.env.dialect;
         // Texts are kept as they read by themselves.
         let usual = dialect.standard_strings || !text.contains(['\\', '&']);
@@ -266,10 +266,10 @@ impl Session {
             let done = self.utility(utility, &prepared, &[], client)?;
             return match done.rows {
                 None => Ok(done.tag),
-                Some((columns, rows)) => {
+                Some((columns, mut rows)) => {
                     client.row_description(&columns)?;
-                    for row in &rows {
-                        client.data_row(&columns, row, self.env.as_ref())?;
+                    while let Some(row) = rows.next()? {
+                        client.data_row(&columns, &row, self.env.as_ref())?;
                     }
                     Ok(done.tag)
                 }

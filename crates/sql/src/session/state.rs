@@ -10,6 +10,7 @@ use base::settings::{SessionSettings, SetScope};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::cache::SessionCatalog;
 use engine::catalog::model::Table;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -320,22 +321,7 @@ impl SessionState {
     /// `42704`, `22023`, `55P02`, `42501`
     pub fn set(&self, name: &str, value: &str, scope: SetScope) -> Result<()> {
         let superuser = self.is_superuser();
-        let mut value = std::borrow::Cow::Borrowed(value);
-        if name.eq_ignore_ascii_case("timezone") {
-            let Some(zone) = TimeZone::by_name(&value) else {
-                bail!(
-                    INVALID_PARAMETER_VALUE,
-                    "invalid value for parameter \"TimeZone\": \"{value}\""
-                );
-            };
-            value = zone.name().to_owned().into();
-        }
-        // Dumps of old servers say so.
-        if name.eq_ignore_ascii_case("default_with_oids")
-            && base::settings::definition(name)?.1.parse(&value)?.as_bool()
-        {
-            bail!(FEATURE_NOT_SUPPORTED, "tables declared WITH OIDS are not supported");
-        }
+        let value = spelled(name, value)?;
         // No transaction could begin under it, not even the one that takes it back.
         if name.eq_ignore_ascii_case("default_transaction_isolation")
             && value.trim().eq_ignore_ascii_case("serializable")
@@ -378,6 +364,29 @@ impl SessionState {
     pub fn check_cancel(&self) -> Result<()> {
         self.backend.cancel.check()
     }
+}
+
+/// A setting's value as it is kept, where the settings themselves don't know that.
+///
+/// # Errors
+/// `22023`, `0A000`
+pub(super) fn spelled<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>> {
+    if name.eq_ignore_ascii_case("timezone") {
+        return match TimeZone::by_name(value) {
+            Some(zone) => Ok(zone.name().to_owned().into()),
+            None => bail!(
+                INVALID_PARAMETER_VALUE,
+                "invalid value for parameter \"TimeZone\": \"{value}\""
+            ),
+        };
+    }
+    // Dumps of old servers say so.
+    if name.eq_ignore_ascii_case("default_with_oids")
+        && base::settings::definition(name)?.1.parse(value)?.as_bool()
+    {
+        bail!(FEATURE_NOT_SUPPORTED, "tables declared WITH OIDS are not supported");
+    }
+    Ok(Cow::Borrowed(value))
 }
 
 /// The session as functions see it: its state, and the settings that decide how values look as they

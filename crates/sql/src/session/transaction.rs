@@ -99,12 +99,10 @@ impl Session {
 
     /// VACUUM and its like: not inside a block, nor within a query string of several statements.
     pub(super) fn prevent_block(&self, what: &str) -> Result<()> {
-        if self.block == Block::Explicit {
-            bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot run inside a transaction block");
-        }
         // What came before in the pipeline would be committed by itself.
-        if self.pipelined && self.block == Block::Implicit {
-            bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot be executed within a pipeline");
+        let pipeline = self.pipelined && self.block == Block::Implicit;
+        if pipeline || self.block == Block::Explicit {
+            bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot run inside a transaction block");
         }
         self.alone.set(true);
         Ok(())
@@ -296,8 +294,24 @@ impl Session {
                 }
                 self.state.catalog.rolled_back(depth == 0);
                 self.state.relations.borrow_mut().clear();
+                self.take_settings_back(depth > 0);
             }
         }
+    }
+
+    /// What the innermost savepoint, or the transaction, has set holds no longer.
+    fn take_settings_back(&mut self, nested: bool) {
+        {
+            let mut settings = self.state.settings.borrow_mut();
+            if nested {
+                settings.end_nested(false);
+                settings.begin_nested();
+            } else {
+                settings.end_transaction(false);
+            }
+        }
+        self.settle_roles(!nested);
+        self.renew_env_if_set();
     }
 
     /// BEGIN to ROLLBACK TO. Returns the command tag.

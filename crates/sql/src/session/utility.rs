@@ -1,5 +1,6 @@
 //! Statements that are not queries: where each is carried out.
 
+use super::portal::MadeRows;
 use super::prepared::{Arguments, output_column};
 use super::run::exec_context;
 use super::{Portal, Prepared, Session};
@@ -25,12 +26,16 @@ pub struct UtilityDone {
     /// Its command tag.
     pub tag: String,
     /// Its rows, if it returns any.
-    pub rows: Option<(Vec<OutputColumn>, Vec<Vec<Datum>>)>,
+    pub rows: Option<(Vec<OutputColumn>, MadeRows)>,
 }
 
 impl UtilityDone {
     fn tag(tag: impl Into<String>) -> UtilityDone {
         UtilityDone { tag: tag.into(), rows: None }
+    }
+
+    fn few(tag: &str, columns: Vec<OutputColumn>, rows: Vec<Vec<Datum>>) -> Result<UtilityDone> {
+        Ok(UtilityDone { tag: tag.to_owned(), rows: Some((columns, MadeRows::of(rows)?)) })
     }
 }
 
@@ -172,7 +177,7 @@ impl Session {
                     Ok(UtilityDone::tag("DEALLOCATE"))
                 }
                 None => {
-                    self.state.statements.borrow_mut().clear();
+                    self.forget_statements();
                     Ok(UtilityDone::tag("DEALLOCATE ALL"))
                 }
             },
@@ -197,7 +202,7 @@ impl Session {
                 self.vacuum_statement(vacuum, &source, client).map(UtilityDone::tag)
             }
             U::AlterSystem(alter) => {
-                self.prevent_block("ALTER SYSTEM")?;
+                self.prevent_transaction("ALTER SYSTEM")?;
                 crate::session::alter_system::run(self, alter)?;
                 Ok(UtilityDone::tag("ALTER SYSTEM"))
             }
@@ -353,7 +358,12 @@ impl Session {
         })
     }
 
-    fn set_role(&mut self, name: &str, values: &[String], scope: SetScope) -> Result<()> {
+    pub(super) fn set_role(
+        &mut self,
+        name: &str,
+        values: &[String],
+        scope: SetScope,
+    ) -> Result<()> {
         let wanted = values.join("");
         // SET ROLE is judged by the session's user, SESSION AUTHORIZATION by who logged in.
         let session_user = if name == "session_authorization" {
@@ -476,7 +486,7 @@ impl Session {
                 })
                 .collect();
             let columns = ["name", "setting", "description"].map(text_column).to_vec();
-            return Ok(UtilityDone { tag: "SHOW".into(), rows: Some((columns, rows)) });
+            return UtilityDone::few("SHOW", columns, rows);
         };
         let value = match name.to_ascii_lowercase().as_str() {
             "session_authorization" => self.state.session_user.borrow().name.clone(),
@@ -491,10 +501,7 @@ impl Session {
             _ => settings.show(name)?,
         };
         let columns = vec![text_column(&show_name(name))];
-        Ok(UtilityDone {
-            tag: "SHOW".into(),
-            rows: Some((columns, vec![vec![Datum::text(value)]])),
-        })
+        UtilityDone::few("SHOW", columns, vec![vec![Datum::text(value)]])
     }
 
     fn prepare_statement(
@@ -580,11 +587,9 @@ impl Session {
         let super::portal::PortalState::Running(execution) = &mut portal.state else {
             return Ok(UtilityDone::default());
         };
-        let mut rows = Vec::new();
-        execution.run(0, &mut |row: &[Datum]| {
-            rows.push(row.to_vec());
-            Ok(())
-        })?;
+        let (mut rows, bound) = (MadeRows::default(), execution.work_mem_bytes());
+        execution.run(0, &mut |row: &[Datum]| rows.push(row, bound))?;
+        rows.settle()?;
         let tag = execution.tag();
         Ok(UtilityDone { tag, rows: portal.columns.map(|columns| (columns.to_vec(), rows)) })
     }
@@ -609,9 +614,9 @@ impl Session {
             DiscardKind::Sequences => self.state.sequences.borrow_mut().clear(),
             DiscardKind::Temp => crate::ddl::temp::empty_own(self)?,
             DiscardKind::All => {
-                self.prevent_block("DISCARD ALL")?;
+                self.prevent_transaction("DISCARD ALL")?;
                 self.portals.clear();
-                self.state.statements.borrow_mut().clear();
+                self.forget_statements();
                 self.forget_plans();
                 self.reset_setting("session_authorization", SetScope::Session)?;
                 self.state.settings.borrow_mut().reset_all();
@@ -629,6 +634,11 @@ impl Session {
             DiscardKind::Sequences => "DISCARD SEQUENCES",
             DiscardKind::Temp => "DISCARD TEMP",
         }))
+    }
+
+    /// Forgets all prepared statements that have a name.
+    fn forget_statements(&self) {
+        self.state.statements.borrow_mut().retain(|name, _| name.is_empty());
     }
 
     fn checkpoint(&mut self) -> Result<()> {
@@ -714,7 +724,7 @@ impl Session {
         let lines = super::explain::explain(self, explain, source, arguments, client)?;
         let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
         let columns = vec![text_column("QUERY PLAN")];
-        Ok(UtilityDone { tag: "EXPLAIN".into(), rows: Some((columns, rows)) })
+        UtilityDone::few("EXPLAIN", columns, rows)
     }
 }
 

@@ -287,7 +287,7 @@ fn what_runs_alone_is_not_run_within_a_pipeline() {
     };
     send("INSERT INTO t VALUES (1)").unwrap();
     let refused = send("VACUUM t").unwrap_err().to_sql_error();
-    assert_eq!(refused.message, "VACUUM cannot be executed within a pipeline");
+    assert_eq!(refused.message, "VACUUM cannot run inside a transaction block");
     assert_eq!(refused.state, base::SqlState::ACTIVE_SQL_TRANSACTION);
     s.session.fail();
     s.check(&[("SELECT count(*) FROM t", "0")]);

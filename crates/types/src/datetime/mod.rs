@@ -31,7 +31,7 @@ pub use span::interval_input;
 pub(crate) use template::ordinal_suffix;
 
 use crate::{Datum, Interval};
-use base::Result;
+use base::{Result, bail, err};
 use std::cmp::Ordering;
 
 /// Microseconds in a second.
@@ -68,6 +68,30 @@ pub fn round_timestamp(t: Datum, typmod: i32) -> Result<Datum> {
         Datum::TimestampTz(t) if finite(t) => Datum::TimestampTz(round_micros(t, typmod)),
         other => other,
     })
+}
+
+/// A value from its binary form, which may be any number, as its type has it.
+///
+/// # Errors
+/// `22008`, `22009`
+pub(crate) fn received(value: Datum, typmod: i32) -> Result<Datum> {
+    /// How far a zone may be from Greenwich, in seconds.
+    const ZONE_END: i32 = 16 * 3600;
+    let fails = |what: &str| Err(err!(DATETIME_FIELD_OVERFLOW, "{what} out of range"));
+    match value {
+        Datum::Date(d) if !input::is_date(d) => fails("date"),
+        Datum::Time(t) | Datum::TimeTz(t, _) if !(0..=DAY).contains(&t) => fails("time"),
+        Datum::TimeTz(_, zone) if !(1 - ZONE_END..ZONE_END).contains(&zone) => {
+            bail!(INVALID_TIME_ZONE_DISPLACEMENT_VALUE, "time zone displacement out of range")
+        }
+        Datum::Timestamp(t) | Datum::TimestampTz(t) if !input::is_timestamp(t) => {
+            fails("timestamp")
+        }
+        Datum::Time(t) => Ok(Datum::Time(round_micros(t, typmod))),
+        Datum::TimeTz(t, zone) => Ok(Datum::TimeTz(round_micros(t, typmod), zone)),
+        Datum::Interval(i) => Ok(Datum::Interval(Box::new(mixed::interval_scale(*i, typmod)))),
+        other => round_timestamp(other, typmod),
+    }
 }
 
 /// An interval as microseconds, a month having 30 days: what intervals are compared by.

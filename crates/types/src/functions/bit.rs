@@ -26,20 +26,23 @@ pub(crate) fn bit_input(type_oid: Oid, typmod: i32, text: &str) -> Result<Datum>
             bail!(INVALID_TEXT_REPRESENTATION, "\"{c}\" is not a valid binary digit");
         }
     }
-    if typmod > 0 {
-        let n = typmod as usize;
-        if type_oid == BIT && bits.len() != n {
-            bail!(
-                STRING_DATA_LENGTH_MISMATCH,
-                "bit string length {} does not match type bit({n})",
-                bits.len()
-            );
-        }
-        if bits.len() > n {
-            bail!(STRING_DATA_RIGHT_TRUNCATION, "bit string too long for type bit varying({n})");
-        }
-    }
+    check_modifier(type_oid, typmod, bits.len())?;
     Ok(Datum::Text(Text::from(bits)))
+}
+
+/// Fails unless so many bits are as many as the type has, or as it takes.
+pub(crate) fn check_modifier(type_oid: Oid, typmod: i32, length: usize) -> Result<()> {
+    let Ok(n @ 1..) = usize::try_from(typmod) else { return Ok(()) };
+    if type_oid == BIT && length != n {
+        bail!(
+            STRING_DATA_LENGTH_MISMATCH,
+            "bit string length {length} does not match type bit({n})"
+        );
+    }
+    if length > n {
+        bail!(STRING_DATA_RIGHT_TRUNCATION, "bit string too long for type bit varying({n})");
+    }
+    Ok(())
 }
 
 /// `bit(n)` and `bit varying(n)` of a value: an explicit cast cuts and fills with zeros.

@@ -1,6 +1,7 @@
 //! Binary forms, as PostgreSQL's send and receive functions make them.
 
 use super::is_oid_like;
+use crate::datetime;
 use crate::datum::{RecordColumn, RecordValue};
 use crate::numeric::Numeric;
 use crate::oids::*;
@@ -13,9 +14,13 @@ fn short() -> base::Error {
     err!(PROTOCOL_VIOLATION, "insufficient data left in message")
 }
 
+fn incorrect() -> base::Error {
+    err!(INVALID_BINARY_REPRESENTATION, "incorrect binary data format")
+}
+
 fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     if bytes.len() > N {
-        bail!(INVALID_BINARY_REPRESENTATION, "incorrect binary data format");
+        return Err(incorrect());
     }
     bytes.try_into().map_err(|_| short())
 }
@@ -59,6 +64,21 @@ impl<'a> Reader<'a> {
     fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(exact(self.take(4)?)?))
     }
+    /// An element's bytes behind their length; None for NULL.
+    fn element(&mut self) -> Result<Option<&'a [u8]>> {
+        let length = self.i32()?;
+        if length == -1 {
+            return Ok(None);
+        }
+        let bytes = usize::try_from(length).ok().and_then(|n| self.take(n).ok());
+        bytes
+            .map(Some)
+            .ok_or_else(|| err!(INVALID_BINARY_REPRESENTATION, "insufficient data left in message"))
+    }
+    /// There is nothing left.
+    fn end(&self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(incorrect()) }
+    }
 }
 
 /// A value from its binary form.
@@ -87,28 +107,27 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             Datum::Text(Text::from(s))
         }
         BYTEA => Datum::Bytea(Arc::from(bytes)),
-        DATE => Datum::Date(i32::from_be_bytes(exact(bytes)?)),
-        TIME => Datum::Time(i64::from_be_bytes(exact(bytes)?)),
+        DATE => datetime::received(Datum::Date(i32::from_be_bytes(exact(bytes)?)), typmod)?,
+        TIME => datetime::received(Datum::Time(i64::from_be_bytes(exact(bytes)?)), typmod)?,
         TIMETZ => {
             let b: [u8; 12] = exact(bytes)?;
             let mut r = Reader(&b);
             let t = i64::from_be_bytes(exact(r.take(8)?)?);
-            Datum::TimeTz(t, r.i32()?)
+            datetime::received(Datum::TimeTz(t, r.i32()?), typmod)?
         }
-        TIMESTAMP => crate::datetime::round_timestamp(
-            Datum::Timestamp(i64::from_be_bytes(exact(bytes)?)),
-            typmod,
-        )?,
-        TIMESTAMPTZ => crate::datetime::round_timestamp(
-            Datum::TimestampTz(i64::from_be_bytes(exact(bytes)?)),
-            typmod,
-        )?,
+        TIMESTAMP => {
+            datetime::received(Datum::Timestamp(i64::from_be_bytes(exact(bytes)?)), typmod)?
+        }
+        TIMESTAMPTZ => {
+            datetime::received(Datum::TimestampTz(i64::from_be_bytes(exact(bytes)?)), typmod)?
+        }
         INTERVAL => {
             let b: [u8; 16] = exact(bytes)?;
             let mut r = Reader(&b);
             let micros = i64::from_be_bytes(exact(r.take(8)?)?);
             let days = r.i32()?;
-            Datum::Interval(Box::new(Interval { months: r.i32()?, days, micros }))
+            let interval = Interval { months: r.i32()?, days, micros };
+            datetime::received(Datum::Interval(Box::new(interval)), typmod)?
         }
         UUID => Datum::Uuid(exact(bytes)?),
         JSON => crate::json::json_input(utf8(bytes)?)?,
@@ -130,8 +149,12 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
         BIT | VARBIT => {
             let mut r = Reader(bytes);
             let bits = r.i32()?;
-            let n = usize::try_from(bits).map_err(|_| short())?;
+            let n = usize::try_from(bits).map_err(|_| {
+                err!(INVALID_BINARY_REPRESENTATION, "invalid length in external bit string")
+            })?;
+            crate::functions::bit::check_modifier(type_oid, typmod, n)?;
             let data = r.take(n.div_ceil(8))?;
+            r.end()?;
             let s: String = (0..n)
                 .map(|i| if data[i / 8] & (0x80 >> (i % 8)) != 0 { '1' } else { '0' })
                 .collect();
@@ -144,11 +167,9 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             let mut fields = Vec::new();
             for i in 0..n {
                 let ty = Oid(r.i32()? as u32);
-                let len = r.i32()?;
-                fields.push(if len < 0 {
-                    Datum::Null
-                } else {
-                    binary_input(ty, -1, r.take(len as usize)?, env)?
+                fields.push(match r.element()? {
+                    None => Datum::Null,
+                    Some(bytes) => binary_input(ty, -1, bytes, env)?,
                 });
                 columns.push(RecordColumn {
                     name: Text::from(format!("f{}", i + 1)),
@@ -156,6 +177,7 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
                     typmod: -1,
                 });
             }
+            r.end()?;
             Datum::Record(Arc::new(RecordValue { type_oid, columns: columns.into(), fields }))
         }
         t if crate::domains::OIDS.contains(&t.0) => {
@@ -181,10 +203,18 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
 fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Result<Datum> {
     let mut r = Reader(bytes);
     let n = r.i32()?;
-    if !(0..=6).contains(&n) {
+    if n < 0 {
         bail!(INVALID_BINARY_REPRESENTATION, "invalid number of dimensions: {n}");
     }
-    let _flags = r.i32()?;
+    if n > 6 {
+        bail!(
+            PROGRAM_LIMIT_EXCEEDED,
+            "number of array dimensions ({n}) exceeds the maximum allowed (6)"
+        );
+    }
+    if !(0..=1).contains(&r.i32()?) {
+        bail!(INVALID_BINARY_REPRESENTATION, "invalid array flags");
+    }
     let sent = Oid(r.i32()? as u32);
     if sent != element {
         bail!(
@@ -200,13 +230,17 @@ fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Resu
     let mut count: i64 = 1;
     for _ in 0..n {
         let (len, low) = (r.i32()?, r.i32()?);
-        if len < 0 || i64::from(low) + i64::from(len) > i64::from(i32::MAX) {
+        if len < 0 {
             bail!(PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed (134217727)");
+        }
+        if low.checked_add(len).is_none() {
+            bail!(PROGRAM_LIMIT_EXCEEDED, "array lower bound is too large: {low}");
         }
         count = count.saturating_mul(i64::from(len));
         dims.push((len, low));
     }
     if n == 0 || count == 0 {
+        r.end()?;
         return Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(element, Vec::new()))));
     }
     if count > 134_217_727 {
@@ -214,13 +248,12 @@ fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Resu
     }
     let mut elements = Vec::with_capacity((count as usize).min(bytes.len() / 4 + 1));
     for _ in 0..count {
-        let len = r.i32()?;
-        elements.push(if len < 0 {
-            Datum::Null
-        } else {
-            binary_input(element, typmod, r.take(len as usize)?, env)?
+        elements.push(match r.element()? {
+            None => Datum::Null,
+            Some(bytes) => binary_input(element, typmod, bytes, env)?,
         });
     }
+    r.end()?;
     Ok(Datum::Array(Arc::new(ArrayValue { element_type: element, dims, elements })))
 }
 

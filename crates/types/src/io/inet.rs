@@ -53,7 +53,21 @@ pub(super) fn receive(bytes: &[u8], network: bool) -> Result<String> {
     if *bits > full {
         return Err(invalid("bits"));
     }
+    if network && has_host_bits(address, *bits) {
+        let what = "invalid external \"cidr\" value";
+        return Err(base::SqlError::new(base::SqlState::INVALID_BINARY_REPRESENTATION, what)
+            .detail("Value has bits set to right of mask.")
+            .into());
+    }
     Ok(if *bits == full && !network { address.to_string() } else { format!("{address}/{bits}") })
+}
+
+/// Are any of an address's bits set behind the first `bits`?
+fn has_host_bits(address: IpAddr, bits: u8) -> bool {
+    match address {
+        IpAddr::V4(a) => u32::from(a).checked_shl(bits.into()).unwrap_or(0) != 0,
+        IpAddr::V6(a) => u128::from(a).checked_shl(bits.into()).unwrap_or(0) != 0,
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +86,8 @@ mod tests {
             let mut bytes = Vec::new();
             send(text, network, &mut bytes).unwrap();
             assert_eq!(receive(&bytes, network).unwrap(), text);
+            bytes[1] /= 2;
+            assert_eq!(receive(&bytes, true).is_err(), text != "::1");
         }
         let mut bytes = Vec::new();
         send("10.0.0.1", false, &mut bytes).unwrap();

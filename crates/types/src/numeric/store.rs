@@ -204,6 +204,9 @@ impl Numeric {
         let weight = i32::from(word(1)? as i16);
         let sign = word(2)?;
         let scale = word(3)?;
+        if bytes.len() > 2 * (4 + count) {
+            bail!(INVALID_BINARY_REPRESENTATION, "incorrect binary data format");
+        }
         match sign {
             0xC000 => return Ok(Numeric::NAN),
             0xD000 => return Ok(Numeric::INFINITY),

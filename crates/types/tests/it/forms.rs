@@ -141,3 +141,69 @@ fn numerics_are_ordered_alike_everywhere() {
         }
     }
 }
+
+/// What a client sends in binary form is as long as it should be, and within its type's bounds and modifier.
+#[test]
+fn binary_forms_are_looked_at() {
+    let send = |ty: &str, typmod: i32, bytes: &[u8]| match types::binary_input(
+        oid_of(ty),
+        typmod,
+        bytes,
+        &PlainEnv,
+    ) {
+        Ok(value) => output(ty, &value),
+        Err(error) => error.state().to_string(),
+    };
+    let i32s = |numbers: &[i32]| numbers.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<_>>();
+    let date = |n: i32| send("date", -1, &n.to_be_bytes());
+    assert_eq!(date(-2_451_545), "4714-11-24 BC");
+    assert_eq!(date(2_145_031_948), "5874897-12-31");
+    assert_eq!(date(i32::MAX), "infinity");
+    for wrong in [-2_451_546, 2_145_031_949, i32::MIN + 1] {
+        assert_eq!(date(wrong), "22008");
+    }
+    let time = |typmod, n: i64| send("time", typmod, &n.to_be_bytes());
+    assert_eq!(time(-1, 86_400_000_000), "24:00:00");
+    assert_eq!(time(1, 1_234_567), "00:00:01.2");
+    assert_eq!((time(-1, -1), time(-1, 86_400_000_001)), ("22008".into(), "22008".into()));
+    let timetz = |typmod, t: i64, zone: i32| {
+        send("timetz", typmod, &[&t.to_be_bytes()[..], &zone.to_be_bytes()].concat())
+    };
+    assert_eq!(timetz(1, 1_234_567, -57_599), "00:00:01.2+15:59:59");
+    assert_eq!(timetz(-1, 0, 57_600), "22009");
+    assert_eq!(timetz(-1, -1, 0), "22008");
+    for ty in ["timestamp", "timestamptz"] {
+        let stamp = |n: i64| send(ty, -1, &n.to_be_bytes());
+        assert_eq!(stamp(i64::MIN), "-infinity");
+        assert_eq!(stamp(-211_813_488_000_000_001), "22008");
+        assert_eq!(stamp(9_223_371_331_200_000_000), "22008");
+    }
+    // interval hour to minute
+    let interval = [&3_723_000_001_i64.to_be_bytes()[..], &i32s(&[1, 0])].concat();
+    assert_eq!(send("interval", 201_392_127, &interval), "1 day 01:02:00");
+    let bits =
+        |ty, typmod, n: i32, bytes: &[u8]| send(ty, typmod, &[&n.to_be_bytes(), bytes].concat());
+    assert_eq!(bits("bit", 3, 3, b"\xa0"), "101");
+    assert_eq!(bits("bit", 3, 2, b"\x80"), "22026");
+    assert_eq!(bits("varbit", 3, 4, b"\xf0"), "22001");
+    assert_eq!(bits("varbit", -1, -1, b""), "22P03");
+    assert_eq!(bits("varbit", -1, 3, b"\xff\0"), "22P03");
+    let numeric = [0, 1, 0, 0, 0, 0, 0, 0, 0, 12];
+    assert_eq!(send("numeric", -1, &numeric), "12");
+    assert_eq!(send("numeric", -1, &[&numeric[..], b"x"].concat()), "22P03");
+    let array = |numbers: &[i32]| send("int4[]", -1, &i32s(numbers));
+    assert_eq!(array(&[1, 1, 23, 2, 1, 4, 7, -1]), "{7,NULL}");
+    assert_eq!(array(&[0, 0, 23]), "{}");
+    for (wrong, state) in [
+        (&[0, 0, 23, 0][..], "22P03"),
+        (&[0, 5, 23], "22P03"),
+        (&[7, 0, 23], "54000"),
+        (&[-1, 0, 23], "22P03"),
+        (&[1, 0, 23, 1, i32::MAX], "54000"),
+        (&[1, 0, 23, 1, 1, -2], "22P03"),
+        (&[1, 0, 23, 1, 1, 8, 7], "22P03"),
+        (&[1, 0, 23, 1, 1, 4, 7, 8], "22P03"),
+    ] {
+        assert_eq!(array(wrong), state, "{wrong:?}");
+    }
+}
