@@ -42,6 +42,8 @@ pub struct SessionSettings {
     custom: BTreeMap<String, String>,
     /// What RESET goes back to, of these.
     custom_defaults: BTreeMap<String, String>,
+    /// What the server's files last said of them.
+    custom_of_server: BTreeMap<String, String>,
     custom_undo: Vec<(String, Option<String>, SetScope, u32)>,
     undo: Vec<Undo>,
     nest: u32,
@@ -59,6 +61,7 @@ impl SessionSettings {
             defaults: HashMap::new(),
             custom: BTreeMap::new(),
             custom_defaults: BTreeMap::new(),
+            custom_of_server: BTreeMap::new(),
             custom_undo: Vec::new(),
             undo: Vec::new(),
             nest: 0,
@@ -86,6 +89,16 @@ impl SessionSettings {
         }
         self.seen_generation = generation;
         self.version += 1;
+        for (name, text) in self.server.custom() {
+            let before = self.custom_of_server.insert(name.clone(), text.clone());
+            // What is the session's own, or its role's, stays.
+            if self.custom.get(&name).is_none_or(|now| Some(now) == before.as_ref()) {
+                self.custom.insert(name.clone(), text.clone());
+            }
+            if self.custom_defaults.get(&name).is_none_or(|now| Some(now) == before.as_ref()) {
+                self.custom_defaults.insert(name, text);
+            }
+        }
         self.current = super::DEFINITIONS
             .iter()
             .enumerate()
@@ -133,6 +146,14 @@ impl SessionSettings {
         }
     }
 
+    /// What RESET would make of it.
+    pub fn reset_value(&self, index: usize) -> Value {
+        match self.defaults.get(&index) {
+            Some(default) => default.value.clone(),
+            None => self.server.entry(index).value,
+        }
+    }
+
     /// As SHOW prints it.
     ///
     /// # Errors
@@ -166,6 +187,22 @@ impl SessionSettings {
         self.current[index] = value.clone();
         self.defaults.insert(index, Own { value, source });
         Ok(())
+    }
+
+    /// A value that the client gives at its connection's start.
+    ///
+    /// # Errors
+    /// As [`SessionSettings::set_default`]; `42501` for what only superusers set.
+    pub fn set_by_client(&mut self, name: &str, text: &str, superuser: bool) -> Result<()> {
+        match find(name) {
+            Some((_, def))
+                if matches!(def.context, Context::Superuser | Context::SuperuserBackend)
+                    && !superuser =>
+            {
+                Err(not_permitted(def))
+            }
+            _ => self.set_default(name, text, Source::Client),
+        }
     }
 
     /// SET: the new value in force, printed as SHOW would.
@@ -371,11 +408,21 @@ fn check_context(def: &Definition, superuser: bool) -> Result<()> {
     match def.context {
         Context::User => Ok(()),
         Context::Superuser if superuser => Ok(()),
-        Context::Superuser => {
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"{}\"", def.name)
-        }
+        Context::Superuser => Err(not_permitted(def)),
         _ => Err(cannot_change(def)),
     }
+}
+
+fn not_permitted(def: &Definition) -> crate::Error {
+    crate::err!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"{}\"", def.name)
+}
+
+/// The value that `text` is, of a setting that is to have it later.
+///
+/// # Errors
+/// `22023`
+pub fn checked(def: &Definition, text: &str) -> Result<Value> {
+    canonical(def, def.parse(text)?, "ISO, MDY")
 }
 
 /// Checks beyond the kind, and the spelling PostgreSQL shows.

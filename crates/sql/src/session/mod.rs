@@ -26,6 +26,7 @@ mod notify;
 mod portal;
 mod prepared;
 pub(crate) use current_of::current_row;
+mod login;
 pub mod run;
 mod run_queue;
 mod simple;
@@ -40,7 +41,9 @@ pub use alter_system::AUTO_CONF;
 pub use portal::Portal;
 pub use prepared::{Arguments, Prepared};
 pub use run::Execution;
+pub(crate) use state::check_setting;
 pub use state::{CurrentRole, OpenRelation, SessionEnv, SessionState};
+pub(crate) use utility::setting_text;
 
 use crate::activity::SessionEnd;
 use crate::client::{Client, Severity};
@@ -159,12 +162,14 @@ impl Session {
         if role.expired {
             bail!(INVALID_PASSWORD, "password authentication failed for user \"{}\"", request.user);
         }
-        check_limits(cluster, &role, &request)?;
+        login::check_limits(cluster, &role, &request)?;
         let user =
             CurrentRole { oid: role.oid, name: request.user.clone(), superuser: role.superuser };
         let mut session = Session::open(cluster, &request.database, user, BackendKind::Client)?;
+        session.check_may_connect()?;
         session.apply_stored_settings()?;
         session.apply_startup_settings(&request)?;
+        session.take_login_role()?;
         session.announce(&request);
         Ok(session)
     }
@@ -259,14 +264,23 @@ impl Session {
     }
 
     /// ALTER DATABASE … SET and ALTER ROLE … SET, the most special last.
-    fn apply_stored_settings(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn apply_stored_settings(&mut self) -> Result<()> {
         let cluster = Arc::clone(&self.state.cluster);
         let (database, role) = (self.state.database.oid, self.state.session_user.borrow().oid);
         let stored = cluster.with_catalogs(Oid::INVALID, |c| {
             let mut stored = Vec::new();
-            for (database, role) in [(database, Oid(0)), (Oid(0), role), (database, role)] {
+            let all = Oid::INVALID;
+            for (database, role) in [(all, all), (database, all), (all, role), (database, role)] {
                 let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
-                let source = if role.is_valid() { Source::User } else { Source::Database };
+                let source = match (database.is_valid(), role.is_valid()) {
+                    (true, true) => Source::DatabaseUser,
+                    (false, true) => Source::User,
+                    (true, false) => Source::Database,
+                    (false, false) => Source::Global,
+                };
                 for row in c.find("pg_db_role_setting", &key)? {
                     stored
                         .extend(row.options("setconfig").into_iter().map(|(n, v)| (n, v, source)));
@@ -285,9 +299,10 @@ impl Session {
 
     fn apply_startup_settings(&mut self, request: &ConnectRequest) -> Result<()> {
         {
+            let superuser = self.state.session_user.borrow().superuser;
             let mut settings = self.state.settings.borrow_mut();
             for (name, value) in &request.settings {
-                settings.set_default(name, value, Source::Client)?;
+                settings.set_by_client(name, value, superuser)?;
             }
             settings.set_default("session_authorization", &request.user, Source::Client)?;
         }
@@ -472,37 +487,4 @@ impl Session {
         self.state.cluster.engine().txns.locks().release_session(&self.state.backend, false);
         base::log::forget_session();
     }
-}
-
-fn check_limits(
-    cluster: &Cluster,
-    role: &crate::cluster::LoginRole,
-    request: &ConnectRequest,
-) -> Result<()> {
-    let backends = cluster.backends().all();
-    let clients = backends.iter().filter(|b| b.kind == BackendKind::Client).count();
-    let limit = usize::try_from(cluster.settings().int("max_connections")).unwrap_or(usize::MAX);
-    let reserved = usize::try_from(cluster.settings().int("superuser_reserved_connections"));
-    let reserved = if role.superuser { 0 } else { reserved.unwrap_or(0) };
-    if clients >= limit {
-        bail!(TOO_MANY_CONNECTIONS, "sorry, too many clients already");
-    }
-    if clients + reserved >= limit {
-        bail!(
-            TOO_MANY_CONNECTIONS,
-            "remaining connection slots are reserved for roles with the SUPERUSER attribute"
-        );
-    }
-    if let Ok(limit) = usize::try_from(role.connection_limit)
-        && !role.superuser
-    {
-        let of_role = backends
-            .iter()
-            .filter(|b| b.kind == BackendKind::Client && b.activity.lock().user == role.oid)
-            .count();
-        if of_role >= limit {
-            bail!(TOO_MANY_CONNECTIONS, "too many connections for role \"{}\"", request.user);
-        }
-    }
-    Ok(())
 }
