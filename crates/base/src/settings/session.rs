@@ -398,9 +398,9 @@ fn cannot_change(def: &Definition) -> crate::Error {
 /// `55P02`, `42501`
 pub fn check_default(def: &Definition, superuser: bool) -> Result<()> {
     match def.context {
-        Context::Internal | Context::Postmaster | Context::Sighup => Err(cannot_change(def)),
-        Context::Superuser if !superuser => check_context(def, superuser),
-        _ => Ok(()),
+        Context::User => Ok(()),
+        Context::Superuser => check_context(def, superuser),
+        _ => Err(cannot_change(def)),
     }
 }
 

@@ -170,6 +170,10 @@ fn a_client_is_not_given_what_only_superusers_set() {
     let (index, def) = definition("work_mem").unwrap();
     s.set("work_mem", "2MB", SetScope::Session, false).unwrap();
     assert_eq!(def.show(&s.reset_value(index)), "1MB");
+    // Nor are such settings kept for sessions to come that count before a session begins.
+    let kept = |name: &str, superuser| check_default(definition(name).unwrap().1, superuser);
+    assert!(kept("work_mem", false).is_ok() && kept("temp_file_limit", true).is_ok());
+    assert!(kept("temp_file_limit", false).is_err() && kept("log_connections", true).is_err());
     assert!(checked(definition("DateStyle").unwrap().1, "garbage").is_err());
 }
 
