@@ -1,6 +1,6 @@
 //! `ebb serve`, `ebb init`, `ebb check`.
 
-use base::settings::{Assignment, ServerSettings, Source, Value, parse_file};
+use base::settings::{Assignment, ServerSettings, Source, Value};
 use base::{Error, Result};
 use disk::Disk;
 use engine::{Engine, EngineOptions};
@@ -8,6 +8,7 @@ use server::{Listener, Server, Tls};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use sql::cluster::Cluster;
+use sql::config_files::CONF;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,8 +22,6 @@ macro_rules! say {
         let _ = writeln!(std::io::stdout(), $($text)*);
     }};
 }
-
-const CONF: &str = "postgresql.conf";
 
 /// What a new data folder's configuration file says.
 const NEW_CONF: &str = "# Ebb's settings, in PostgreSQL's form: name = value.
@@ -56,26 +55,9 @@ fn command_line(
     Ok(out)
 }
 
-fn read_text(disk: &dyn Disk, name: &str) -> Result<Option<String>> {
-    let io = |e| Error::io(format!("could not read file \"{name}\""), e);
-    if !disk.exists(name).map_err(io)? {
-        return Ok(None);
-    }
-    let file = disk.open(name, disk::OpenMode::Existing).map_err(io)?;
-    let mut bytes = vec![0; usize::try_from(file.len().map_err(io)?).unwrap_or(0)];
-    let n = file.read_at(&mut bytes, 0).map_err(io)?;
-    bytes.truncate(n);
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-/// All layers in rising priority: `postgresql.conf`, ALTER SYSTEM's file, the command line.
-fn layers(disk: &dyn Disk, command_line: &[Assignment]) -> Result<Vec<Assignment>> {
-    let mut all = Vec::new();
-    for name in [CONF, sql::session::AUTO_CONF] {
-        if let Some(text) = read_text(disk, name)? {
-            all.extend(parse_file(name, &text)?);
-        }
-    }
+/// All layers in rising priority: `postgresql.conf` and what it includes, ALTER SYSTEM's file, the command line.
+fn layers(data: &Path, command_line: &[Assignment]) -> Result<Vec<Assignment>> {
+    let mut all = sql::config_files::read(data)?;
     all.extend(command_line.iter().cloned());
     Ok(all)
 }
@@ -149,7 +131,7 @@ pub fn serve(
                 data.display()
             );
         }
-        settings.apply(&layers(disk.as_ref(), &command_line)?, true)?;
+        settings.apply(&layers(data, &command_line)?, true)?;
     }
     let number = u16::try_from(settings.int("port")).unwrap_or(5432);
     let listener = Listener::bind(&settings.string("listen_addresses"), number)?;
@@ -169,12 +151,12 @@ pub fn serve(
     let cluster = Cluster::new(Arc::clone(&engine), Arc::clone(&settings))?;
     cluster.maintenance.rates.watch_this_machine(&engine);
     {
-        let (disk, settings) = (Arc::clone(&disk), Arc::clone(&settings));
+        let (folder, settings) = (folder.clone(), Arc::clone(&settings));
         let (command_line, tls) = (command_line.clone(), Arc::clone(&tls));
         let engine = Arc::downgrade(&engine);
         cluster.on_reload(Box::new(move || {
             if let Some(engine) = engine.upgrade() {
-                reload(disk.as_ref(), &settings, &command_line, &tls, &engine);
+                reload(&folder, &settings, &command_line, &tls, &engine);
             }
         }));
     }
@@ -185,7 +167,9 @@ pub fn serve(
     base::log!("database system is ready to accept connections");
     let mut autovacuum = sql::maintenance::autovacuum::start(&cluster)?;
     announce(&server, fresh, data);
-    watch.wait_for_end(|| reload(disk.as_ref(), &settings, &command_line, &tls, &engine));
+    watch.wait_for_end(|| {
+        cluster.reload();
+    });
     autovacuum.stop();
     server.stop();
     cluster.maintenance.rates.keep();
@@ -214,16 +198,24 @@ fn announce(server: &Server, fresh: bool, data: &Path) {
 
 /// Reads the configuration files again.
 fn reload(
-    disk: &dyn Disk,
+    folder: &Path,
     settings: &ServerSettings,
     command_line: &[Assignment],
     tls: &Tls,
     engine: &Engine,
 ) {
     base::log!("received SIGHUP, reloading configuration files");
-    let reloaded = layers(disk, command_line).and_then(|l| settings.apply(&l, false));
+    let reloaded = layers(folder, command_line).and_then(|l| settings.apply(&l, false));
     match reloaded {
-        Ok(()) => {
+        Ok(wrong) => {
+            for error in &wrong {
+                base::log!("{error}");
+            }
+            if !wrong.is_empty() {
+                base::log!(
+                    "configuration file \"{CONF}\" contains errors; unaffected changes were applied"
+                );
+            }
             sql::server_log::set_up(settings);
             tls.reload(settings);
             engine.apply_settings();

@@ -129,11 +129,11 @@ pub fn key_schema(table_name: &str, index: &Index) -> Result<KeySchema> {
     let mut schema = KeySchema::new(index.name.clone(), table_name, keys, included);
     schema.unique = index.unique;
     schema.nulls_not_distinct = index.nulls_not_distinct;
-    if let Some(fillfactor) = index.options.get("fillfactor").and_then(|f| f.parse().ok()) {
+    if let Some(fillfactor) = index.options.whole("fillfactor").and_then(|f| f.try_into().ok()) {
         schema.fillfactor = fillfactor;
     }
     if let Some(deduplicate) = index.options.get("deduplicate_items") {
-        schema.deduplicate = !matches!(deduplicate.as_str(), "off" | "false" | "no" | "0");
+        schema.deduplicate = types::io::parse_bool(deduplicate) != Some(false);
     }
     Ok(schema)
 }

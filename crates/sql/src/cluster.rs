@@ -4,7 +4,7 @@ use crate::kept_counts::{KeptCounts, Since};
 use crate::notify::NotifyQueue;
 use crate::timer::Timer;
 use base::settings::ServerSettings;
-use base::sync::{Rank, RwLock};
+use base::sync::{Mutex, Rank, RwLock};
 use base::{Oid, Result, bail};
 use engine::Engine;
 use engine::catalog::cache::SharedCache;
@@ -12,7 +12,7 @@ use engine::catalog::load::RowSource;
 use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use txn::{Backend, BackendKind, LockMode, LockTag, Registry, Wait};
 use types::Datum;
@@ -21,25 +21,43 @@ use types::Datum;
 static CLUSTERS: AtomicU32 = AtomicU32::new(0);
 
 const DATABASES_RANK: Rank = Rank(40);
+/// Nothing is taken under it but what writing a file takes.
+const SETTINGS_FILE_RANK: Rank = Rank(49);
 
 /// A database that sessions are, or were, connected to.
 pub struct DatabaseState {
     /// `pg_database.oid`
     pub oid: Oid,
-    /// Its name when it was first connected to.
+    /// Its name when it was connected to: one that is renamed has nobody connected to it.
     pub name: String,
     /// Its catalogs.
     pub store: Arc<CatalogStore>,
     /// Descriptions of its relations.
     pub cache: Arc<SharedCache>,
     /// What VACUUM and ANALYZE are to know of its tables.
-    pub activity: crate::activity::TableActivity,
+    pub activity: Arc<crate::activity::TableActivity>,
     /// Its clients' sessions.
-    pub sessions: crate::activity::Sessions,
+    pub sessions: Arc<crate::activity::Sessions>,
     /// What else is counted of its sessions.
-    pub work: crate::activity::DatabaseWork,
+    pub work: Arc<crate::activity::DatabaseWork>,
     /// What its counters were when they were last reset.
-    pub reset: RwLock<crate::system::reset::Database>,
+    pub reset: Arc<RwLock<crate::system::reset::Database>>,
+}
+
+impl DatabaseState {
+    /// The same database under another name: all that is counted of it goes on.
+    fn renamed(&self, name: &str) -> DatabaseState {
+        DatabaseState {
+            oid: self.oid,
+            name: name.to_owned(),
+            store: Arc::clone(&self.store),
+            cache: Arc::clone(&self.cache),
+            activity: Arc::clone(&self.activity),
+            sessions: Arc::clone(&self.sessions),
+            work: Arc::clone(&self.work),
+            reset: Arc::clone(&self.reset),
+        }
+    }
 }
 
 /// What the server needs to know of a role that wants to log in.
@@ -115,6 +133,10 @@ pub struct Cluster {
     number: u32,
     /// The tables' counts of before.
     kept: KeptCounts,
+    /// Who holds it may change ALTER SYSTEM's file.
+    pub settings_file: Mutex<()>,
+    /// When the configuration files were last read.
+    pub configured_us: AtomicI64,
     /// The counts of the catalogs that all databases share.
     shared_activity: Arc<crate::activity::TableActivity>,
 }
@@ -157,6 +179,8 @@ impl Cluster {
             young_indexes: crate::young_indexes::YoungIndexes::default(),
             sequences,
             started_us,
+            settings_file: Mutex::new(SETTINGS_FILE_RANK, ()),
+            configured_us: AtomicI64::new(started_us),
             number: CLUSTERS.fetch_add(1, Ordering::Relaxed),
         }))
     }
@@ -198,7 +222,7 @@ impl Cluster {
             // A database that is used for the first time meanwhile would be missed.
             let databases = self.databases.read();
             let shared = std::iter::once((Oid::INVALID, &*self.shared_activity));
-            self.kept.gather(databases.values().map(|d| (d.oid, &d.activity)).chain(shared))
+            self.kept.gather(databases.values().map(|d| (d.oid, &*d.activity)).chain(shared))
         };
         self.kept.write(&kept, for_good)
     }
@@ -229,6 +253,7 @@ impl Cluster {
     pub fn reload(&self) -> bool {
         match self.reloader.get() {
             Some(reload) => {
+                self.configured_us.store(base::sync::now_timestamp_us(), Ordering::Relaxed);
                 reload();
                 true
             }
@@ -354,8 +379,13 @@ impl Cluster {
     /// # Errors
     /// I/O.
     fn database_by_oid(&self, oid: Oid, name: &str) -> Result<Arc<DatabaseState>> {
-        if let Some(database) = self.databases.read().get(&oid) {
-            return Ok(Arc::clone(database));
+        if let Some(database) = self.known_database(oid) {
+            if database.name == name {
+                return Ok(database);
+            }
+            let renamed = Arc::new(database.renamed(name));
+            self.databases.write().insert(oid, Arc::clone(&renamed));
+            return Ok(renamed);
         }
         let before = self.work_for(oid);
         let learned = self.with_catalogs(oid, |catalogs| {
@@ -372,10 +402,10 @@ impl Cluster {
                 name: name.to_owned(),
                 store,
                 cache: Arc::new(SharedCache::default()),
-                activity: self.kept.take(oid, Some(Arc::clone(&self.shared_activity))),
-                sessions: crate::activity::Sessions::default(),
-                work: crate::activity::DatabaseWork::default(),
-                reset: crate::system::reset::never(),
+                activity: Arc::new(self.kept.take(oid, Some(Arc::clone(&self.shared_activity)))),
+                sessions: Arc::default(),
+                work: Arc::default(),
+                reset: Arc::new(crate::system::reset::never()),
             })
         })))
     }
@@ -422,7 +452,7 @@ impl Cluster {
         self.role_changes.load(Ordering::Acquire)
     }
 
-    /// Forgets a dropped (or renamed) database.
+    /// Forgets a dropped database.
     pub fn forget_database(&self, oid: Oid) {
         self.databases.write().remove(&oid);
         self.kept.forget(oid);

@@ -9,6 +9,7 @@ pub mod analyze_stats;
 pub mod check;
 pub mod client;
 pub mod cluster;
+pub mod config_files;
 pub mod copy;
 pub mod ddl;
 pub mod deparse;

@@ -15,7 +15,10 @@ pub fn parse_file(file: &str, text: &str) -> Result<Vec<Assignment>> {
             continue;
         }
         let name_end = line
-            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')))
+            .find(|c: char| {
+                let word = c.is_ascii_alphanumeric() || !c.is_ascii();
+                !(word || matches!(c, '_' | '.' | '-' | '$'))
+            })
             .unwrap_or(line.len());
         let (name, rest) = line.split_at(name_end);
         let rest = rest.trim_start();
@@ -63,11 +66,33 @@ fn parse_value(text: &str) -> Option<String> {
                 let rest = rest.trim();
                 return (rest.is_empty() || rest.starts_with('#')).then_some(value);
             }
-            '\\' => value.push(chars.next()?),
+            '\\' => value.push(escaped(&mut chars)?),
             c => value.push(c),
         }
     }
     None
+}
+
+/// What follows a backslash: a letter for a control character, up to three octal digits, or anything for itself.
+fn escaped(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    Some(match chars.next()? {
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        first @ '0'..='7' => {
+            let mut code = first.to_digit(8)?;
+            for _ in 0..2 {
+                let Some(digit) = chars.peek().and_then(|c| c.to_digit(8)) else { break };
+                code = code * 8 + digit;
+                chars.next();
+            }
+            // A byte there; here a character.
+            char::from(u8::try_from(code & 0xff).ok()?)
+        }
+        other => other,
+    })
 }
 
 /// `value` in quotes, as [`parse_file`] reads it.

@@ -18,13 +18,15 @@ mod value;
 mod void;
 
 pub use file::{parse_file, quote_value};
-pub use session::{SessionSettings, SetScope, check_custom_name, check_default, check_start};
+pub use session::{
+    SessionSettings, SetScope, check_custom_name, check_default, check_start, checked,
+};
 pub use table::DEFINITIONS;
-pub use value::{Context, Definition, Kind, Source, Unit, Value};
+pub use value::{Context, Definition, Kind, Source, Unit, Value, short};
 
-use crate::{Result, bail};
+use crate::{Error, Result, bail};
 use parking_lot::RwLock;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,6 +70,8 @@ pub struct Entry {
 /// The server's values.
 pub struct ServerSettings {
     entries: RwLock<Vec<Entry>>,
+    /// Settings that nobody has defined (`my.name`), as texts.
+    custom: RwLock<BTreeMap<String, String>>,
     generation: AtomicU64,
 }
 
@@ -94,41 +98,58 @@ impl ServerSettings {
     /// Boot values.
     pub fn new() -> ServerSettings {
         let entries = DEFINITIONS.iter().map(boot_entry).collect();
-        ServerSettings { entries: RwLock::new(entries), generation: AtomicU64::new(1) }
+        let custom = RwLock::default();
+        ServerSettings { entries: RwLock::new(entries), custom, generation: AtomicU64::new(1) }
     }
 
     /// Takes the assignments of all layers in rising priority. At start (`starting`) every setting
     /// but internal ones may change; at a reload those that need a restart are only marked.
     ///
+    /// At a reload a wrong value leaves its setting as it is: what was wrong is given back.
+    ///
     /// # Errors
-    /// The first bad name or value; nothing has changed then.
-    pub fn apply(&self, assignments: &[Assignment], starting: bool) -> Result<()> {
+    /// The first bad name, or at start bad value; nothing has changed then.
+    pub fn apply(&self, assignments: &[Assignment], starting: bool) -> Result<Vec<Error>> {
         let mut fresh: Vec<Entry> = DEFINITIONS.iter().map(boot_entry).collect();
+        // Of several values the last counts, and no other is looked at.
+        let mut given: BTreeMap<usize, &Assignment> = BTreeMap::new();
+        let mut custom = BTreeMap::new();
         for a in assignments {
             let Some((index, def)) = find(&a.name) else {
-                if a.name.contains('.') {
-                    continue; // an extension's setting: accepted, as PostgreSQL does
+                if !a.name.contains('.') {
+                    return Err(unrecognized(a));
                 }
-                bail!(UNDEFINED_OBJECT, "unrecognized configuration parameter \"{}\"", a.name);
+                // An extension's, or nobody's: accepted, as PostgreSQL does.
+                custom.insert(a.name.to_ascii_lowercase(), a.value.clone());
+                continue;
             };
             if def.context == Context::Internal {
                 bail!(CANT_CHANGE_RUNTIME_PARAM, "parameter \"{}\" cannot be changed", def.name);
             }
-            fresh[index] = Entry {
-                value: def.parse(&a.value)?,
-                source: a.source,
-                location: a.location.clone(),
-                pending_restart: false,
-            };
+            given.insert(index, a);
         }
-        let given: HashMap<usize, &str> = assignments
-            .iter()
-            .filter_map(|a| find(&a.name).map(|(index, _)| (index, a.value.as_str())))
-            .collect();
+        let mut wrong = BTreeMap::new();
+        for (index, a) in &given {
+            match checked(&DEFINITIONS[*index], &a.value) {
+                Ok(value) => {
+                    fresh[*index] = Entry {
+                        value,
+                        source: a.source,
+                        location: a.location.clone(),
+                        pending_restart: false,
+                    };
+                }
+                Err(error) if starting => return Err(error),
+                Err(error) => {
+                    wrong.insert(*index, error);
+                }
+            }
+        }
         let mut said = Vec::new();
+        *self.custom.write() = custom;
         let mut entries = self.entries.write();
         for (index, def) in DEFINITIONS.iter().enumerate() {
-            if def.context == Context::Internal {
+            if def.context == Context::Internal || wrong.contains_key(&index) {
                 continue;
             }
             let (now, before) = (&fresh[index], &mut entries[index]);
@@ -149,7 +170,7 @@ impl ServerSettings {
             }
             if changed {
                 said.push(match given.get(&index) {
-                    Some(value) => format!("parameter \"{}\" changed to \"{value}\"", def.name),
+                    Some(a) => format!("parameter \"{}\" changed to \"{}\"", def.name, a.value),
                     None => format!(
                         "parameter \"{}\" removed from configuration file, reset to default",
                         def.name
@@ -163,7 +184,7 @@ impl ServerSettings {
             crate::log!("{line}");
         }
         self.generation.fetch_add(1, Ordering::SeqCst);
-        Ok(())
+        Ok(wrong.into_values().collect())
     }
 
     /// Sets a value that only the server itself knows (`server_version`, `data_directory`, …).
@@ -174,6 +195,11 @@ impl ServerSettings {
         let (index, _) = find(name).expect("an internal setting's name");
         self.entries.write()[index].value = value;
         self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The settings that nobody has defined.
+    pub fn custom(&self) -> BTreeMap<String, String> {
+        self.custom.read().clone()
     }
 
     /// Rises with every change: sessions compare it to know when to look again.
@@ -214,6 +240,14 @@ impl ServerSettings {
     pub fn string(&self, name: &str) -> String {
         self.get(name).as_str().to_owned()
     }
+}
+
+fn unrecognized(a: &Assignment) -> Error {
+    let mut text = format!("unrecognized configuration parameter \"{}\"", a.name);
+    if let Some((file, line)) = &a.location {
+        text.push_str(&format!(" in file \"{file}\" line {line}"));
+    }
+    crate::SqlError::new(crate::SqlState::UNDEFINED_OBJECT, text).into()
 }
 
 fn boot_entry(def: &Definition) -> Entry {

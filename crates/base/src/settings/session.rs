@@ -42,6 +42,8 @@ pub struct SessionSettings {
     custom: BTreeMap<String, String>,
     /// What RESET goes back to, of these.
     custom_defaults: BTreeMap<String, String>,
+    /// What the server's files last said of them.
+    custom_of_server: BTreeMap<String, String>,
     custom_undo: Vec<(String, Option<String>, SetScope, u32)>,
     undo: Vec<Undo>,
     nest: u32,
@@ -59,6 +61,7 @@ impl SessionSettings {
             defaults: HashMap::new(),
             custom: BTreeMap::new(),
             custom_defaults: BTreeMap::new(),
+            custom_of_server: BTreeMap::new(),
             custom_undo: Vec::new(),
             undo: Vec::new(),
             nest: 0,
@@ -86,6 +89,16 @@ impl SessionSettings {
         }
         self.seen_generation = generation;
         self.version += 1;
+        for (name, text) in self.server.custom() {
+            let before = self.custom_of_server.insert(name.clone(), text.clone());
+            // What is the session's own, or its role's, stays.
+            if self.custom.get(&name).is_none_or(|now| Some(now) == before.as_ref()) {
+                self.custom.insert(name.clone(), text.clone());
+            }
+            if self.custom_defaults.get(&name).is_none_or(|now| Some(now) == before.as_ref()) {
+                self.custom_defaults.insert(name, text);
+            }
+        }
         self.current = super::DEFINITIONS
             .iter()
             .enumerate()
@@ -130,6 +143,14 @@ impl SessionSettings {
         match self.own.get(&index).or_else(|| self.defaults.get(&index)) {
             Some(own) => own.source,
             None => self.server.entry(index).source,
+        }
+    }
+
+    /// What RESET would make of it.
+    pub fn reset_value(&self, index: usize) -> Value {
+        match self.defaults.get(&index) {
+            Some(default) => default.value.clone(),
+            None => self.server.entry(index).value,
         }
     }
 
@@ -359,9 +380,9 @@ fn cannot_change(def: &Definition) -> crate::Error {
 /// `55P02`, `42501`
 pub fn check_default(def: &Definition, superuser: bool) -> Result<()> {
     match def.context {
-        Context::Internal | Context::Postmaster | Context::Sighup => Err(cannot_change(def)),
-        Context::Superuser if !superuser => check_context(def, superuser),
-        _ => Ok(()),
+        Context::User => Ok(()),
+        Context::Superuser => check_context(def, superuser),
+        _ => Err(cannot_change(def)),
     }
 }
 
@@ -372,6 +393,14 @@ fn check_context(def: &Definition, superuser: bool) -> Result<()> {
         Context::Superuser => Err(denied(def)),
         _ => Err(cannot_change(def)),
     }
+}
+
+/// The value that `text` is, of a setting that is to have it later.
+///
+/// # Errors
+/// `22023`
+pub fn checked(def: &Definition, text: &str) -> Result<Value> {
+    canonical(def, def.parse(text)?, "ISO, MDY")
 }
 
 /// May the client set this when it connects? Whether it can be set then is another question.

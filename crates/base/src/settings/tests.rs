@@ -23,6 +23,12 @@ fn units_parse_and_print_as_postgresql() {
     assert_eq!(shown("seq_page_cost", "1e10"), "1e+10");
     assert_eq!(shown("seq_page_cost", "0.00001234567"), "1.23457e-05");
     assert_eq!(shown("random_page_cost", "4"), "4");
+    // A fraction of a unit is a whole number of the next smaller one.
+    assert_eq!(shown("work_mem", "1.1GB"), "1126MB");
+    assert_eq!(shown("work_mem", "0.5005MB"), "513kB");
+    assert_eq!(shown("shared_buffers", "30.1MB"), "30824kB");
+    assert_eq!(shown("statement_timeout", "1.0005min"), "1min");
+    assert_eq!(shown("vacuum_cost_delay", "2.0004ms"), "2ms");
     assert_eq!(shown("fsync", "of"), "off");
     assert_eq!(shown("synchronous_commit", "TRUE"), "on");
 }
@@ -84,6 +90,12 @@ fn configuration_files_parse() {
     let pairs: Vec<(&str, &str)> = a.iter().map(|a| (a.name.as_str(), a.value.as_str())).collect();
     assert_eq!(pairs, [("work_mem", "8MB"), ("search_path", "a, 'b'"), ("fsync", "on")]);
     assert!(parse_file("f", "= 3").is_err());
+    // What a backslash means in quotes is as in PostgreSQL's files.
+    let b = parse_file("f", r"a.b = '\t\n\\\x\101\'\60''7'").unwrap();
+    assert_eq!(b[0].value, "\t\n\\xA'0'7");
+    let odd = "it's \\ and \t";
+    let line = format!("a.b = {}", quote_value(odd));
+    assert_eq!(parse_file("f", &line).unwrap()[0].value, odd);
     let server = ServerSettings::new();
     server.apply(&a, true).unwrap();
     assert_eq!(server.int("work_mem"), 8192);
@@ -141,4 +153,74 @@ fn what_the_server_does_anyway_cannot_be_set_otherwise() {
     let mut names: Vec<&str> = DEFINITIONS.iter().map(|d| d.name).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|w| w[0] != w[1]));
+}
+
+/// Whoever connects sets no more by it than by SET.
+#[test]
+fn a_client_is_not_given_what_only_superusers_set() {
+    let mut s = SessionSettings::new(Arc::new(ServerSettings::new()));
+    for name in ["temp_file_limit", "track_counts", "log_connections"] {
+        let (_, def) = definition(name).unwrap();
+        let text = if def.type_name() == "integer" { "5" } else { "on" };
+        let error = check_start(name, false).unwrap_err();
+        assert_eq!(error.to_string(), format!("permission denied to set parameter \"{name}\""));
+        check_start(name, true).unwrap();
+        s.set_default(name, text, Source::Client).unwrap();
+    }
+    check_start("work_mem", false).unwrap();
+    s.set_default("work_mem", "1MB", Source::Client).unwrap();
+    let (index, def) = definition("work_mem").unwrap();
+    s.set("work_mem", "2MB", SetScope::Session, false).unwrap();
+    assert_eq!(def.show(&s.reset_value(index)), "1MB");
+    // Nor are such settings kept for sessions to come that count before a session begins.
+    let kept = |name: &str, superuser| check_default(definition(name).unwrap().1, superuser);
+    assert!(kept("work_mem", false).is_ok() && kept("temp_file_limit", true).is_ok());
+    assert!(kept("temp_file_limit", false).is_err() && kept("log_connections", true).is_err());
+    assert!(checked(definition("DateStyle").unwrap().1, "garbage").is_err());
+}
+
+#[test]
+fn a_reload_takes_what_is_right() {
+    let take = |server: &ServerSettings, text: &str, starting| {
+        server.apply(&parse_file("f", text).unwrap(), starting)
+    };
+    let server = ServerSettings::new();
+    take(&server, "work_mem = 8MB\nport = 5433\nDateStyle = 'sql, dmy'", true).unwrap();
+    assert_eq!(server.string("DateStyle"), "SQL, DMY");
+    let text = "work_mem = 16MB\nwork_mem = x\nstatement_timeout = 1s\nport = 5433\n\
+                lock_timeout = bad\nlock_timeout = 7";
+    let wrong = take(&server, text, false).unwrap();
+    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+    assert_eq!(wrong, ["invalid value for parameter \"work_mem\": \"x\""]);
+    assert_eq!((server.int("work_mem"), server.int("statement_timeout")), (8192, 1000));
+    assert_eq!(server.int("lock_timeout"), 7);
+    let nothing = take(&server, "work_mem = 1MB\nnope = 1", false).unwrap_err();
+    let text = "unrecognized configuration parameter \"nope\" in file \"f\" line 2";
+    assert_eq!((nothing.to_string(), server.int("work_mem")), (text.to_owned(), 8192));
+    // What needs a restart is marked until the file says again what is in force.
+    let port = || server.entry(find("port").unwrap().0);
+    take(&server, "port = 5434", false).unwrap();
+    assert!(port().pending_restart && server.int("port") == 5433);
+    take(&server, "port = 5433", false).unwrap();
+    assert!(!port().pending_restart);
+    assert!(take(&server, "work_mem = x", true).is_err());
+}
+
+#[test]
+fn files_set_what_nobody_has_defined() {
+    let server = Arc::new(ServerSettings::new());
+    let take = |text: &str| server.apply(&parse_file("f", text).unwrap(), false).unwrap();
+    take("My.own = 'a'\nmy.other = 'b'");
+    let mut s = SessionSettings::new(Arc::clone(&server));
+    assert_eq!(s.show("my.own").unwrap(), "a");
+    s.set("my.other", "mine", SetScope::Session, false).unwrap();
+    s.end_transaction(true);
+    take("my.own = 'c'\nmy.other = 'd'\nmy.third = 'e'");
+    s.refresh();
+    let seen = |s: &SessionSettings| {
+        ["my.own", "my.other", "my.third"].map(|n| s.show(n).unwrap()).join(" ")
+    };
+    assert_eq!(seen(&s), "c mine e");
+    s.reset_all();
+    assert_eq!(seen(&s), "c d e");
 }

@@ -45,10 +45,14 @@ pub enum Source {
     ConfigurationFile,
     /// `-c name=value`
     CommandLine,
+    /// ALTER ROLE ALL SET
+    Global,
     /// ALTER DATABASE … SET
     Database,
     /// ALTER ROLE … SET
     User,
+    /// ALTER ROLE … IN DATABASE … SET
+    DatabaseUser,
     /// The client's startup packet.
     Client,
     /// SET
@@ -62,8 +66,10 @@ impl Source {
             Source::Default => "default",
             Source::ConfigurationFile => "configuration file",
             Source::CommandLine => "command line",
+            Source::Global => "global",
             Source::Database => "database",
             Source::User => "user",
+            Source::DatabaseUser => "database user",
             Source::Client => "client",
             Source::Session => "session",
         }
@@ -213,7 +219,9 @@ impl Definition {
         if preset || of_transaction || RARE.contains(&self.name) {
             flags.push("NOT_IN_SAMPLE");
         }
-        if ["data_checksums", "wal_segment_size"].contains(&self.name) {
+        if ["data_checksums", "data_directory_mode", "num_os_semaphores", "wal_segment_size"]
+            .contains(&self.name)
+        {
             flags.push("RUNTIME_COMPUTED");
         }
         flags
@@ -253,7 +261,7 @@ impl Value {
 }
 
 /// Six significant digits, as C's `%g` prints a number.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let digits = format!("{value:.5e}");
     let Some((mantissa, exponent)) = digits.split_once('e') else { return digits };
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -436,8 +444,16 @@ impl Definition {
         } else {
             return Err(self.invalid(text).into());
         };
-        match units.iter().find(|(name, _)| *name == rest) {
-            Some((_, scale)) => Ok(number * scale / self.unit.scale()),
+        match units.iter().position(|(name, _)| *name == rest) {
+            Some(at) => {
+                let value = number * units[at].1;
+                // As in PostgreSQL "30.1GB" is a whole number of the next smaller unit.
+                let value = match units.get(at + 1) {
+                    Some((_, smaller)) => (value / smaller).round_ties_even() * smaller,
+                    None => value,
+                };
+                Ok(value / self.unit.scale())
+            }
             None => {
                 let hint = if self.unit.is_memory() {
                     "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\"."
@@ -501,7 +517,7 @@ impl Definition {
     pub fn plain(&self, value: &Value) -> String {
         match value {
             Value::Int(i) => i.to_string(),
-            Value::Real(r) => r.to_string(),
+            Value::Real(r) => short(*r),
             other => self.show(other),
         }
     }
@@ -565,5 +581,6 @@ fn split_number(text: &str, whole: bool) -> (Option<f64>, &str) {
             end = e;
         }
     }
-    (digits[..end].parse::<f64>().ok().map(|n| sign * n), digits[end..].trim_start())
+    let number = digits[..end].parse::<f64>().ok().filter(|n| n.is_finite());
+    (number.map(|n| sign * n), digits[end..].trim_start())
 }

@@ -348,7 +348,7 @@ impl Table {
     }
     /// An integer option such as `fillfactor`.
     pub fn option_i64(&self, name: &str) -> Option<i64> {
-        self.options.get(name)?.parse().ok()
+        self.options.whole(name)
     }
 }
 

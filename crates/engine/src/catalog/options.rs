@@ -16,6 +16,15 @@ impl RelationOptions {
     pub fn get(&self, name: &str) -> Option<&String> {
         self.iter().find(|(n, _)| *n == name).map(|(_, value)| value)
     }
+    /// A number's value.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.get(name)?.trim().parse().ok()
+    }
+    /// A whole number's value: 70.5 was one when it was checked, as in PostgreSQL, and is rounded.
+    pub fn whole(&self, name: &str) -> Option<i64> {
+        #[expect(clippy::cast_possible_truncation, reason = "it was checked against its bounds")]
+        self.number(name).map(|n| n.round_ties_even() as i64)
+    }
     /// Is it given?
     pub fn contains_key(&self, name: &str) -> bool {
         self.get(name).is_some()

@@ -275,9 +275,7 @@ impl Ddl<'_> {
             txn::LockMode::AccessExclusive,
             &format!("database \"{old}\""),
         )?;
-        self.rename_row("pg_database", oid, "datname", "datdba", ("database", old), new)?;
-        self.state().cluster.forget_database(oid);
-        Ok(())
+        self.rename_row("pg_database", oid, "datname", "datdba", ("database", old), new)
     }
 
     fn rename_role(&mut self, old: &str, new: &str) -> Result<()> {

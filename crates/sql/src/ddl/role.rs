@@ -603,14 +603,18 @@ impl Ddl<'_> {
         };
         match setting {
             SettingChange::Set { name, values } => {
-                let value = values.join(", ");
-                if let Some((_, definition)) = base::settings::find(name) {
+                let value = crate::session::setting_text(name, values);
+                let known = base::settings::find(name);
+                if let Some((_, definition)) = known {
                     base::settings::check_default(definition, state.is_superuser())?;
-                    definition.parse(&value)?;
+                    crate::session::check_setting(definition, &value)?;
                 } else {
                     base::settings::check_custom_name(name)?;
                 }
-                options.put(name.clone(), value);
+                let name = known.map_or(name.as_str(), |(_, definition)| definition.name);
+                // However it was spelled when it was set before.
+                options.retain(|n| n == name || !n.eq_ignore_ascii_case(name));
+                options.put(name.to_owned(), value);
             }
             SettingChange::FromCurrent { name } => {
                 may_change(name)?;

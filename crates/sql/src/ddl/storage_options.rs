@@ -259,8 +259,3 @@ fn check(name: &str, text: &str, takes: Takes) -> Result<()> {
     }
     Ok(())
 }
-
-/// A number among a relation's parameters, whole ones rounded.
-pub fn number(options: &StorageOptions, name: &str) -> Option<f64> {
-    options.get(name)?.trim().parse().ok()
-}

@@ -152,6 +152,8 @@ pub fn empty(state: &SessionState, table: &Arc<Table>) -> Result<()> {
 }
 
 fn forget_rows(state: &SessionState, table: &Table) {
+    // What is in the files that go was done before.
+    state.note_tallied_changes();
     if state.counts_rows() {
         state.changes.borrow_mut().entry(table.oid).or_default().truncate();
     }

@@ -336,7 +336,7 @@ pub(super) fn store(
     mut statistics: ColumnStatistics,
 ) -> Result<()> {
     let options = place.attribute(state)?.map(|row| row.options("attoptions")).unwrap_or_default();
-    if let Some(distinct) = crate::ddl::storage_options::number(&options, "n_distinct")
+    if let Some(distinct) = options.number("n_distinct")
         && distinct != 0.0
     {
         #[expect(clippy::cast_possible_truncation, reason = "pg_statistic keeps float4")]

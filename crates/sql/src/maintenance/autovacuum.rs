@@ -67,14 +67,10 @@ pub(super) fn table_options(server: &Thresholds, options: &RelationOptions) -> T
     if options.is_empty() {
         return *server;
     }
-    let int = |name: &str, of_server: i64| -> i64 {
-        options.get(name).and_then(|v| v.parse().ok()).unwrap_or(of_server)
-    };
-    let real = |name: &str, of_server: f64| -> f64 {
-        options.get(name).and_then(|v| v.parse().ok()).unwrap_or(of_server)
-    };
+    let int = |name: &str, of_server: i64| options.whole(name).unwrap_or(of_server);
+    let real = |name: &str, of_server: f64| options.number(name).unwrap_or(of_server);
     let own_switch = options.get("autovacuum_enabled").and_then(|v| types::io::parse_bool(v));
-    let own_age = options.get("autovacuum_freeze_max_age").and_then(|v| v.parse::<i64>().ok());
+    let own_age = options.whole("autovacuum_freeze_max_age");
     let own_age = own_age.map_or(u64::MAX, |age| u64::try_from(age).unwrap_or(0));
     Thresholds {
         active: server.active,
@@ -371,6 +367,8 @@ impl AutovacuumHost for Host {
         let name = row.text("datname").to_owned();
         worker.runs_here();
         let mut session = Session::worker(&cluster, (database, &name), worker)?;
+        // What ALTER DATABASE … SET says holds for autovacuum, too.
+        session.apply_stored_settings()?;
         for (setting, value) in OWN_SETTINGS {
             session.state().set(setting, value, SetScope::Session)?;
         }

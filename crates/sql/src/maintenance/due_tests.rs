@@ -104,7 +104,7 @@ fn by_inserts() {
 fn by_its_storage_parameters() {
     let mut calm = Calm::new();
     calm.run(
-        "ALTER TABLE t SET (autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0)",
+        "ALTER TABLE t SET (autovacuum_vacuum_threshold = 20.4, autovacuum_vacuum_scale_factor = 0)",
     );
     calm.comes_due();
 }
@@ -115,6 +115,20 @@ fn by_the_settings() {
     calm.cluster.settings().set_internal("autovacuum_vacuum_threshold", Value::Int(20));
     calm.cluster.settings().set_internal("autovacuum_vacuum_scale_factor", Value::Real(0.0));
     calm.comes_due();
+}
+
+/// As in PostgreSQL, what ALTER DATABASE … SET says holds for autovacuum's work there.
+#[test]
+fn a_databases_settings_hold_for_autovacuum() {
+    let mut calm = Calm::new();
+    calm.run("ALTER DATABASE postgres SET default_statistics_target = 3");
+    calm.run("ALTER TABLE t SET (autovacuum_analyze_threshold = 1)");
+    calm.run("INSERT INTO t SELECT g, 'x' FROM generate_series(1, 5000) g");
+    calm.look();
+    assert_eq!(calm.done("t").1, 1);
+    let bounds = "SELECT array_length(histogram_bounds, 1)::int8 FROM pg_stats WHERE tablename = 't' AND attname = 'a'";
+    assert_eq!(int(&mut calm.session, bounds), 4);
+    calm.session.close();
 }
 
 /// ALTER SYSTEM and a reload read all settings anew.

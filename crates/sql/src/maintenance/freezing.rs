@@ -50,8 +50,7 @@ pub(super) fn freeze_settings(
     };
     let rate = table
         .options
-        .get("vacuum_max_eager_freeze_failure_rate")
-        .and_then(|r| r.parse().ok())
+        .number("vacuum_max_eager_freeze_failure_rate")
         .unwrap_or_else(|| state.settings.borrow().real("vacuum_max_eager_freeze_failure_rate"));
     let mut settings = FreezeSettings {
         min_age: of_all("vacuum_freeze_min_age", "autovacuum_freeze_min_age"),

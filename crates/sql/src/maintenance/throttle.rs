@@ -93,7 +93,7 @@ impl CostSource for Automatic {
 }
 
 fn real(table: &Table, option: &str) -> Option<f64> {
-    table.options.get(option).and_then(|v| v.parse().ok())
+    table.options.number(option)
 }
 
 fn micros(ms: f64) -> u64 {

@@ -116,14 +116,23 @@ impl Session {
     }
 
     /// ALTER DATABASE … SET and ALTER ROLE … SET, the most special last.
-    fn apply_stored_settings(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn apply_stored_settings(&mut self) -> Result<()> {
         let cluster = Arc::clone(&self.state.cluster);
         let (database, role) = (self.state.database.oid, self.state.session_user.borrow().oid);
         let stored = cluster.with_catalogs(Oid::INVALID, |c| {
             let mut stored = Vec::new();
-            for (database, role) in [(database, Oid(0)), (Oid(0), role), (database, role)] {
+            let all = Oid::INVALID;
+            for (database, role) in [(all, all), (database, all), (all, role), (database, role)] {
                 let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
-                let source = if role.is_valid() { Source::User } else { Source::Database };
+                let source = match (database.is_valid(), role.is_valid()) {
+                    (true, true) => Source::DatabaseUser,
+                    (false, true) => Source::User,
+                    (true, false) => Source::Database,
+                    (false, false) => Source::Global,
+                };
                 for row in c.find("pg_db_role_setting", &key)? {
                     stored
                         .extend(row.options("setconfig").into_iter().map(|(n, v)| (n, v, source)));
@@ -150,7 +159,9 @@ impl Session {
         if role.eq_ignore_ascii_case("none") {
             return Ok(());
         }
-        self.in_transaction(|session| session.set_role("role", &[role], SetScope::Session))
+        self.in_transaction(|session| session.set_role("role", &[role], SetScope::Session))?;
+        // It is what RESET goes back to, and no more.
+        self.state.settings.borrow_mut().reset("role", SetScope::Session, true)
     }
 }
 

@@ -1,13 +1,27 @@
 //! ALTER SYSTEM: `postgresql.auto.conf`.
+//!
+//! # Invariants
+//! The file is read, changed and written by one session at a time, under [`Cluster::settings_file`](crate::cluster::Cluster::settings_file).
 
-use super::Session;
+use super::{Session, check_setting, setting_text};
 use crate::parse::utility::AlterSystem;
-use base::settings::{Context, definition, parse_file, quote_value};
+use base::settings::{Context, Definition, check_custom_name, find, parse_file, quote_value};
 use base::{Error, Result, bail};
 use disk::OpenMode;
 
 /// The file that ALTER SYSTEM writes, in the data folder.
 pub const AUTO_CONF: &str = "postgresql.auto.conf";
+
+/// What no file says for all sessions.
+const OF_SESSIONS: [&str; 7] = [
+    "config_file",
+    "data_directory",
+    "role",
+    "session_authorization",
+    "transaction_deferrable",
+    "transaction_isolation",
+    "transaction_read_only",
+];
 
 /// Writes the change; a reload or restart takes it.
 ///
@@ -21,25 +35,47 @@ pub(super) fn run(session: &mut Session, alter: &AlterSystem) -> Result<()> {
         bail!(FEATURE_NOT_SUPPORTED, "ALTER SYSTEM is not allowed in this environment");
     }
     let disk = &session.state().cluster.engine().disk;
+    let _alone = session.state().cluster.settings_file.lock();
     let mut lines: Vec<(String, String)> = read(disk.as_ref())?;
     match alter {
         AlterSystem::ResetAll => lines.clear(),
         AlterSystem::Reset { name } => {
-            let (_, def) = definition(name)?;
-            lines.retain(|(n, _)| !n.eq_ignore_ascii_case(def.name));
+            let name = name_of(name)?;
+            lines.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
         }
         AlterSystem::Set { name, values } => {
-            let (_, def) = definition(name)?;
-            if def.context == Context::Internal {
-                bail!(CANT_CHANGE_RUNTIME_PARAM, "parameter \"{}\" cannot be changed", def.name);
+            let value = setting_text(name, values);
+            if let Some((_, def)) = find(name) {
+                check(def, &value)?;
             }
-            let value = values.join(", ");
-            def.parse(&value)?;
-            lines.retain(|(n, _)| !n.eq_ignore_ascii_case(def.name));
-            lines.push((def.name.to_owned(), value));
+            let name = name_of(name)?;
+            // It would end the line.
+            if value.contains(['\n', '\r']) {
+                bail!(
+                    INVALID_PARAMETER_VALUE,
+                    "parameter value for ALTER SYSTEM must not contain a newline"
+                );
+            }
+            lines.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
+            lines.push((name.to_owned(), value));
         }
     }
     write(disk.as_ref(), &lines)
+}
+
+/// A setting's name as it is spelled; of one that nobody has defined as it is given.
+fn name_of(name: &str) -> Result<&str> {
+    match find(name) {
+        Some((_, def)) => Ok(def.name),
+        None => check_custom_name(name).map(|()| name),
+    }
+}
+
+fn check(def: &Definition, value: &str) -> Result<()> {
+    if def.context == Context::Internal || OF_SESSIONS.contains(&def.name) {
+        bail!(CANT_CHANGE_RUNTIME_PARAM, "parameter \"{}\" cannot be changed", def.name);
+    }
+    check_setting(def, value)
 }
 
 /// The assignments in the file; none when there is no file.

@@ -41,7 +41,9 @@ pub use alter_system::AUTO_CONF;
 pub use portal::Portal;
 pub use prepared::{Arguments, Prepared};
 pub use run::Execution;
+pub(crate) use state::check_setting;
 pub use state::{CurrentRole, OpenRelation, SessionEnv, SessionState};
+pub(crate) use utility::setting_text;
 
 use crate::activity::SessionEnd;
 use crate::client::{Client, Severity};

@@ -1,9 +1,10 @@
 //! What a session is, apart from the protocol: who it is, its settings, its transaction, its view of the
 //! catalogs. Shared (by `Rc`) between the session and the functions that run in it.
 
-use crate::activity::DatabaseWorkSums;
+use crate::activity::{DatabaseWorkSums, TableChanges};
 use crate::client::Notice;
 use crate::cluster::{Cluster, DatabaseState};
+use crate::exec::RelationAccess;
 use crate::notify::{Listener, Outgoing};
 use crate::parse::Dialect;
 use base::settings::{SessionSettings, SetScope};
@@ -315,6 +316,29 @@ impl SessionState {
         Err(base::SqlError::new(base::SqlState::INSUFFICIENT_PRIVILEGE, text).detail(why).into())
     }
 
+    /// Rows written to catalogs and to TOAST tables are changes like all others.
+    pub(crate) fn note_tallied_changes(&self) {
+        for (catalog, n) in self.catalog.tally().take() {
+            let changes = TableChanges {
+                inserted: n.inserted,
+                updated: n.updated,
+                hot_updated: n.hot_updated,
+                deleted: n.deleted,
+                ..Default::default()
+            };
+            RelationAccess::note_changes(self, catalog, &changes);
+        }
+        let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
+        for of_toast in self.toasted.take() {
+            let changes = TableChanges {
+                inserted: count(of_toast.inserted),
+                deleted: count(of_toast.deleted),
+                ..Default::default()
+            };
+            RelationAccess::note_changes(self, of_toast.table, &changes);
+        }
+    }
+
     /// SET, with what follows from it.
     ///
     /// # Errors
@@ -372,13 +396,7 @@ impl SessionState {
 /// `22023`, `0A000`
 pub(super) fn spelled<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>> {
     if name.eq_ignore_ascii_case("timezone") {
-        return match TimeZone::by_name(value) {
-            Some(zone) => Ok(zone.name().to_owned().into()),
-            None => bail!(
-                INVALID_PARAMETER_VALUE,
-                "invalid value for parameter \"TimeZone\": \"{value}\""
-            ),
-        };
+        return Ok(time_zone(value)?.name().to_owned().into());
     }
     // Dumps of old servers say so.
     if name.eq_ignore_ascii_case("default_with_oids")
@@ -505,4 +523,25 @@ impl Env for SessionEnv {
     fn enum_values(&self, type_oid: Oid) -> Result<Vec<EnumValue>> {
         self.state.enum_values(type_oid)
     }
+}
+
+fn time_zone(name: &str) -> Result<TimeZone> {
+    match TimeZone::by_name(name) {
+        Some(zone) => Ok(zone),
+        None => {
+            bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"TimeZone\": \"{name}\"")
+        }
+    }
+}
+
+/// May a setting be kept for later as `value`?
+///
+/// # Errors
+/// `22023`
+pub(crate) fn check_setting(def: &base::settings::Definition, value: &str) -> Result<()> {
+    base::settings::checked(def, value)?;
+    if def.name == "TimeZone" {
+        time_zone(value)?;
+    }
+    Ok(())
 }

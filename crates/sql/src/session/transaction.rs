@@ -601,7 +601,7 @@ impl Session {
     }
 
     fn push_savepoint(&mut self, name: &str) {
-        self.note_catalog_changes();
+        self.state.note_tallied_changes();
         let changes = self.state.changes.borrow().clone();
         let said = self.state.notify.borrow().mark();
         let before = self.what_is();
@@ -633,30 +633,16 @@ impl Session {
 
     /// What was done after `before` leaves dead rows, or none.
     fn undo_changes(&self, before: &HashMap<Oid, TableChanges>) {
-        self.note_catalog_changes();
+        self.state.note_tallied_changes();
         for (table, changes) in self.state.changes.borrow_mut().iter_mut() {
             changes.undo_since(&before.get(table).copied().unwrap_or_default());
-        }
-    }
-
-    /// Rows written to catalogs are changes like all others.
-    fn note_catalog_changes(&self) {
-        for (catalog, n) in self.state.catalog.tally().take() {
-            let changes = TableChanges {
-                inserted: n.inserted,
-                updated: n.updated,
-                hot_updated: n.hot_updated,
-                deleted: n.deleted,
-                ..Default::default()
-            };
-            crate::exec::RelationAccess::note_changes(&*self.state, catalog, &changes);
         }
     }
 
     /// The counts that what the transaction did is to be added to. Taken while its locks are held: a table dropped by another afterwards
     /// gets no new counts by this.
     fn take_changes(&self) -> Vec<(Arc<TableCounts>, TableChanges)> {
-        self.note_catalog_changes();
+        self.state.note_tallied_changes();
         let activity = &self.state.database.activity;
         let mut taken: Vec<_> = self
             .state
@@ -665,16 +651,6 @@ impl Session {
             .drain()
             .map(|(table, changes)| (activity.of(table), changes))
             .collect();
-        let toasted = self.state.toasted.take();
-        for of_toast in toasted.into_iter().filter(|_| self.state.counts_rows()) {
-            let count = |n| i64::try_from(n).unwrap_or(i64::MAX);
-            let changes = TableChanges {
-                inserted: count(of_toast.inserted),
-                deleted: count(of_toast.deleted),
-                ..Default::default()
-            };
-            taken.push((activity.of(of_toast.table), changes));
-        }
         for (table, gone) in self.state.pruned.take() {
             // No counts: nobody has written down that there were any.
             if let Some(counts) = activity.get(table).filter(|_| self.state.counts_rows()) {

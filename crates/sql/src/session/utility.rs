@@ -264,13 +264,7 @@ impl Session {
             }
             _ => {}
         }
-        let text = if lower == "search_path" || lower.ends_with("_preload_libraries") {
-            let quoted: Vec<String> =
-                values.iter().map(|v| crate::system::names::quote_identifier(v)).collect();
-            quoted.join(", ")
-        } else {
-            values.join(", ")
-        };
+        let text = setting_text(&lower, values);
         self.state.set(name, &text, scope)?;
         self.settings_changed.set(true);
         self.renew_env();
@@ -439,7 +433,11 @@ impl Session {
 
     fn reset_setting(&mut self, name: &str, scope: SetScope) -> Result<()> {
         if name.eq_ignore_ascii_case("role") {
-            return self.set_role("role", &["none".to_owned()], scope);
+            let settings = self.state.settings.borrow();
+            let (index, _) = base::settings::definition("role")?;
+            let of_login = settings.reset_value(index).as_str().to_owned();
+            drop(settings);
+            return self.set_role("role", &[of_login], scope);
         }
         if name.eq_ignore_ascii_case("session_authorization") {
             let name = self.state.login_user.name.clone();
@@ -731,4 +729,14 @@ impl Session {
 /// SHOW's column: the setting's own spelling.
 fn show_name(name: &str) -> String {
     base::settings::find(name).map_or_else(|| name.to_owned(), |(_, d)| d.name.to_owned())
+}
+
+/// The values of `SET name = …` as one text: names in a list of names are quoted where need be.
+pub(crate) fn setting_text(name: &str, values: &[String]) -> String {
+    let name = name.to_ascii_lowercase();
+    if name == "search_path" || name.ends_with("_preload_libraries") {
+        let quoted = values.iter().map(|v| crate::system::names::quote_identifier(v));
+        return quoted.collect::<Vec<String>>().join(", ");
+    }
+    values.join(", ")
 }

@@ -44,37 +44,63 @@ pub(super) const BODIES: Bodies = &[
     ),
     (
         "pg_stat_get_backend_activity",
-        Scalar(|env, a| of(env, a, |b| Datum::text(&*b.activity.lock().query))),
+        Scalar(|env, a| {
+            let hidden = Datum::text(NOT_PERMITTED);
+            let told = of_readable(env, a, hidden, |b| Datum::text(&*b.activity.lock().query))?;
+            Ok(if told.is_null() { Datum::text(NOT_THERE) } else { told })
+        }),
     ),
     (
         "pg_stat_get_backend_client_addr",
-        Scalar(|env, a| of(env, a, |b| text_or_null(b.activity.lock().client_addr.as_deref()))),
+        Scalar(|env, a| {
+            of_readable(env, a, Datum::Null, |b| {
+                text_or_null(b.activity.lock().client_addr.as_deref())
+            })
+        }),
     ),
     (
         "pg_stat_get_backend_client_port",
         Scalar(|env, a| {
-            of(env, a, |b| b.activity.lock().client_port.map_or(Datum::Null, Datum::Int4))
+            of_readable(env, a, Datum::Null, |b| {
+                b.activity.lock().client_port.map_or(Datum::Null, Datum::Int4)
+            })
         }),
     ),
     (
         "pg_stat_get_backend_start",
-        Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().backend_start))),
+        Scalar(|env, a| {
+            of_readable(env, a, Datum::Null, |b| moment(b.activity.lock().backend_start))
+        }),
     ),
     (
         "pg_stat_get_backend_activity_start",
-        Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().query_start))),
+        Scalar(|env, a| {
+            of_readable(env, a, Datum::Null, |b| moment(b.activity.lock().query_start))
+        }),
     ),
     (
         "pg_stat_get_backend_xact_start",
-        Scalar(|env, a| of(env, a, |b| moment(b.activity.lock().xact_start))),
+        Scalar(|env, a| of_readable(env, a, Datum::Null, |b| moment(b.activity.lock().xact_start))),
     ),
     (
         "pg_stat_get_backend_wait_event",
-        Scalar(|env, a| of(env, a, |b| text_or_null(waits_for(b).map(|w| w.1)))),
+        Scalar(|env, a| {
+            let hidden = Datum::text(NOT_PERMITTED);
+            if state(env)?.cluster.backends().by_pid(int4(a, 0)?).is_none() {
+                return Ok(Datum::text(NOT_THERE));
+            }
+            of_readable(env, a, hidden, |b| text_or_null(waits_for(b).map(|w| w.1)))
+        }),
     ),
     (
         "pg_stat_get_backend_wait_event_type",
-        Scalar(|env, a| of(env, a, |b| text_or_null(waits_for(b).map(|w| w.0)))),
+        Scalar(|env, a| {
+            let hidden = Datum::text(NOT_PERMITTED);
+            if state(env)?.cluster.backends().by_pid(int4(a, 0)?).is_none() {
+                return Ok(Datum::text(NOT_THERE));
+            }
+            of_readable(env, a, hidden, |b| text_or_null(waits_for(b).map(|w| w.0)))
+        }),
     ),
     (
         "pg_get_wait_events",
@@ -111,6 +137,25 @@ fn of(env: &dyn types::Env, a: &[Datum], f: impl Fn(&Backend) -> Datum) -> Resul
     Ok(found.map_or(Datum::Null, |b| f(&b)))
 }
 
+/// What is told of a session to those who may not look into it.
+const NOT_PERMITTED: &str = "<insufficient privilege>";
+/// What is told of one that is not there.
+const NOT_THERE: &str = "<backend information not available>";
+
+/// As [`of`], for those who may look into the session; `hidden` for others.
+fn of_readable(
+    env: &dyn types::Env,
+    a: &[Datum],
+    hidden: Datum,
+    f: impl Fn(&Backend) -> Datum,
+) -> Result<Datum> {
+    let may = Readable::of(state(env)?)?;
+    of(env, a, |b| {
+        let user = b.activity.lock().user;
+        if may.of_user(user) { f(b) } else { hidden.clone() }
+    })
+}
+
 /// Whose sessions the asker may look into.
 struct Readable {
     everybody: bool,
@@ -124,6 +169,10 @@ impl Readable {
         // pg_read_all_stats
         let everybody = state.is_superuser() || roles.contains(&Oid(3375));
         Ok(Readable { everybody, roles })
+    }
+
+    fn of_user(&self, user: Oid) -> bool {
+        self.everybody || self.roles.contains(&user)
     }
 }
 
@@ -169,9 +218,9 @@ fn row(backend: &Backend, may: &Readable) -> Vec<Datum> {
         oid_or_null(a.user),
         Datum::text(&a.application_name),
     ];
-    if !(may.everybody || may.roles.contains(&a.user)) {
+    if !may.of_user(a.user) {
         row.push(Datum::Null);
-        row.push(Datum::text("<insufficient privilege>"));
+        row.push(Datum::text(NOT_PERMITTED));
         row.resize(17, Datum::Null);
         row.push(Datum::Null);
         row.resize(31, Datum::Null);

@@ -152,9 +152,7 @@ fn table_row(
     });
     let since = last.max(state.cluster.counted_since().us);
     let pace = Pace { counted_us: now - since, xids_per_second };
-    let own_age = autovacuum_options(class, owner)
-        .get("autovacuum_freeze_table_age")
-        .and_then(|age| age.parse().ok());
+    let own_age = autovacuum_options(class, owner).whole("autovacuum_freeze_table_age");
     let freeze_table_age =
         own_age.unwrap_or_else(|| state.settings.borrow().int("vacuum_freeze_table_age"));
     let f = forecast(&table, &pace, next_xid, u64::try_from(freeze_table_age).unwrap_or(0));

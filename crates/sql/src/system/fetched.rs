@@ -173,7 +173,7 @@ impl Held {
         self.taken_us = Some(base::sync::now_timestamp_us());
         let pool = &state.cluster.engine().pool;
         let shared = (Oid::INVALID, state.cluster.shared_activity());
-        for (database, activity) in [(state.database.oid, &state.database.activity), shared] {
+        for (database, activity) in [(state.database.oid, &*state.database.activity), shared] {
             for (oid, counts) in activity.all() {
                 self.relations.insert(oid, Some(Arc::new(counts.copy())));
             }
@@ -227,13 +227,11 @@ pub(super) fn database(state: &SessionState, of: Oid) -> OfDatabase {
 }
 
 fn read_database(state: &SessionState, of: Oid) -> OfDatabase {
-    // Nothing is known of other databases' rows.
     let rows = if of == Oid::INVALID {
         RowSums::of(state.cluster.shared_activity())
-    } else if of == state.database.oid {
-        RowSums::of(&state.database.activity)
     } else {
-        RowSums::default()
+        let known = state.cluster.known_database(of);
+        known.map_or_else(RowSums::default, |database| RowSums::of(&database.activity))
     };
     OfDatabase { counters: reset::database_since(state, of), rows }
 }

@@ -7,7 +7,7 @@ use base::sync::CancelReason;
 use base::{Oid, Result, SqlState, bail};
 use std::sync::Arc;
 use std::time::Duration;
-use txn::{BackendKind, LockMode, LockOutcome, LockOwner, LockTag, Wait};
+use txn::{Backend, BackendKind, LockMode, LockOutcome, LockOwner, LockTag, Wait};
 use types::FunctionBody::{Scalar, Set};
 use types::args::{int4, int8};
 use types::{ArrayValue, Datum, Env, oids};
@@ -78,7 +78,7 @@ pub(super) const BODIES: Bodies = &[
         "pg_cancel_backend",
         Scalar(|env, a| {
             let (state, pid) = (state(env)?, int4(a, 0)?);
-            if !may_signal(state, pid, "cancel query", "cancel queries of")? {
+            if !may_signal(state, pid, Signal::Cancel)? {
                 return Ok(Datum::Bool(false));
             }
             if let Some(backend) = state.cluster.backends().by_pid(pid) {
@@ -185,33 +185,61 @@ fn listing(state: &SessionState) -> Vec<Vec<Datum>> {
         .collect()
 }
 
+/// The roles that may signal others' sessions, and autovacuum's workers.
+const SIGNAL_BACKEND: Oid = Oid(4200);
+const SIGNAL_AUTOVACUUM_WORKER: Oid = Oid(6392);
+
+/// What a session is to be told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Cancel,
+    Terminate,
+}
+
 /// May this session signal `pid`? False (with a warning) when there is no such session.
-fn may_signal(state: &SessionState, pid: i32, what: &str, whom: &str) -> Result<bool> {
-    let Some(backend) = state.cluster.backends().by_pid(pid) else {
+fn may_signal(state: &SessionState, pid: i32, signal: Signal) -> Result<bool> {
+    let takes_signals = |b: &Arc<Backend>| {
+        matches!(
+            b.kind,
+            BackendKind::Client | BackendKind::AutovacuumLauncher | BackendKind::AutovacuumWorker
+        )
+    };
+    let Some(backend) = state.cluster.backends().by_pid(pid).filter(takes_signals) else {
         let message = format!("PID {pid} is not a PostgreSQL backend process");
         warn(state, SqlState::WARNING, message);
         return Ok(false);
     };
-    let user = backend.activity.lock().user;
-    if state.is_superuser() || backend.kind != BackendKind::Client && user == Oid::INVALID {
+    if state.is_superuser() {
         return Ok(true);
     }
-    let me = state.current_user.borrow().oid;
-    if crate::acl::is_superuser(state, user)? || !crate::acl::roles_of(state, me)?.contains(&user) {
-        return Err(base::SqlError::new(
-            SqlState::INSUFFICIENT_PRIVILEGE,
-            format!(
-                "permission denied to {what}{}",
-                if what.ends_with("query") { "" } else { " process" }
-            ),
-        )
-        .detail(format!(
-            "Only roles with privileges of the role whose process is being signalled, or with \
-             privileges of the \"pg_signal_backend\" role, may {whom} it."
-        ))
-        .into());
+    let user = backend.activity.lock().user;
+    let mine = crate::acl::roles_of(state, state.current_user.borrow().oid)?;
+    let cancels = signal == Signal::Cancel;
+    let verb = if cancels { "cancel" } else { "terminate" };
+    let (may, why) = if backend.kind == BackendKind::AutovacuumWorker {
+        let role = "\"pg_signal_autovacuum_worker\"";
+        let why = format!("with privileges of the {role} role may {verb} autovacuum workers");
+        (mine.contains(&SIGNAL_AUTOVACUUM_WORKER), why)
+    } else if !user.is_valid() || crate::acl::is_superuser(state, user)? {
+        let what = if cancels { "queries" } else { "processes" };
+        let who = "with the SUPERUSER attribute";
+        (false, format!("{who} may {verb} {what} of roles {who}"))
+    } else {
+        let (what, done) = if cancels { ("query", "canceled") } else { ("process", "terminated") };
+        let why = format!(
+            "with privileges of the role whose {what} is being {done} or with privileges of the \
+             \"pg_signal_backend\" role may {verb} this {what}"
+        );
+        (mine.contains(&user) || mine.contains(&SIGNAL_BACKEND), why)
+    };
+    if may {
+        return Ok(true);
     }
-    Ok(true)
+    let what = if cancels { "cancel query" } else { "terminate process" };
+    let text = format!("permission denied to {what}");
+    Err(base::SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, text)
+        .detail(format!("Only roles {why}."))
+        .into())
 }
 
 fn terminate(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
@@ -220,7 +248,7 @@ fn terminate(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let Ok(timeout) = u64::try_from(timeout) else {
         bail!(NUMERIC_VALUE_OUT_OF_RANGE, "\"timeout\" must not be negative");
     };
-    if !may_signal(state, pid, "terminate", "terminate")? {
+    if !may_signal(state, pid, Signal::Terminate)? {
         return Ok(Datum::Bool(false));
     }
     let found = state.cluster.terminate(pid);

@@ -194,7 +194,13 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     // Of none is anything kept.
-    ("pg_stat_reset_single_function_counters", Scalar(|_, _| Ok(Datum::Null))),
+    (
+        "pg_stat_reset_single_function_counters",
+        Scalar(|env, _| {
+            super::session::superuser(state(env)?, "pg_stat_reset_single_function_counters")?;
+            Ok(Datum::Null)
+        }),
+    ),
     (
         "pg_stat_reset_shared",
         Scalar(|env, a| {
@@ -207,7 +213,8 @@ pub(super) const BODIES: Bodies = &[
     (
         // There are no replication slots: only all of them can be meant.
         "pg_stat_reset_replication_slot",
-        Scalar(|_, a| {
+        Scalar(|env, a| {
+            super::session::superuser(state(env)?, "pg_stat_reset_replication_slot")?;
             if is_null(a, 0) {
                 return Ok(Datum::Null);
             }
@@ -218,7 +225,8 @@ pub(super) const BODIES: Bodies = &[
     (
         // Nor subscriptions.
         "pg_stat_reset_subscription_stats",
-        Scalar(|_, a| {
+        Scalar(|env, a| {
+            super::session::superuser(state(env)?, "pg_stat_reset_subscription_stats")?;
             if is_null(a, 0) || oid(a, 0)?.is_valid() {
                 return Ok(Datum::Null);
             }
@@ -229,6 +237,7 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_stat_have_stats",
         Scalar(|env, a| {
+            super::session::superuser(state(env)?, "pg_stat_have_stats")?;
             let (database, object) = (oid(a, 1)?, int8(a, 2)?);
             have_stats(state(env)?, text(a, 0)?, database, object).map(Datum::Bool)
         }),

@@ -50,7 +50,9 @@ pub(super) const BODIES: Bodies = &[
     (
         "pg_sequence_parameters",
         Set(|env, a| {
-            let p = crate::sequence::parameters(state(env)?, oid(a, 0)?)?;
+            let any = crate::acl::USAGE | SELECT | UPDATE;
+            let p =
+                crate::sequence::parameters(state(env)?, allowed(state(env)?, oid(a, 0)?, any)?)?;
             Ok(rows(vec![vec![
                 Datum::Int8(p.start),
                 Datum::Int8(p.min),
@@ -67,6 +69,9 @@ pub(super) const BODIES: Bodies = &[
         Scalar(|env, a| {
             let state = state(env)?;
             let Some(table) = sequence(state, oid(a, 0)?)? else { return Ok(Datum::Null) };
+            if !may(state, &table, crate::acl::USAGE | SELECT)? {
+                return Ok(Datum::Null);
+            }
             let (last, called) = crate::sequence::exact(state, &table)?;
             Ok(if called { Datum::Int8(last) } else { Datum::Null })
         }),
@@ -75,7 +80,12 @@ pub(super) const BODIES: Bodies = &[
         "pg_get_sequence_data",
         Set(|env, a| {
             let state = state(env)?;
-            let Some(table) = sequence(state, oid(a, 0)?)? else {
+            let table = sequence(state, oid(a, 0)?)?;
+            let readable = match &table {
+                Some(table) => may(state, table, SELECT)?,
+                None => false,
+            };
+            let Some(table) = table.filter(|_| readable) else {
                 return Ok(rows(vec![vec![Datum::Null, Datum::Null]]));
             };
             let (last, called) = crate::sequence::exact(state, &table)?;
@@ -90,13 +100,18 @@ fn sequence(state: &SessionState, oid: Oid) -> Result<Option<Arc<Table>>> {
 
 /// The sequence's OID, if the current user has one of the privileges `any_of`.
 fn allowed(state: &SessionState, oid: Oid, any_of: u32) -> Result<Oid> {
-    if state.is_superuser() {
-        return Ok(oid);
-    }
     let Some(table) = sequence(state, oid)? else { return Ok(oid) };
-    let role = state.current_user.borrow().oid;
-    if crate::acl::privileges(state, role, table.owner, table.acl.as_deref(), 0)? & any_of == 0 {
+    if !may(state, &table, any_of)? {
         bail!(INSUFFICIENT_PRIVILEGE, "permission denied for sequence {}", table.name);
     }
     Ok(oid)
+}
+
+/// Has the current user one of the privileges `any_of`?
+fn may(state: &SessionState, table: &Table, any_of: u32) -> Result<bool> {
+    if state.is_superuser() {
+        return Ok(true);
+    }
+    let role = state.current_user.borrow().oid;
+    Ok(crate::acl::privileges(state, role, table.owner, table.acl.as_deref(), 0)? & any_of != 0)
 }

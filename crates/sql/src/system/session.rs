@@ -2,9 +2,10 @@
 
 use super::{Bodies, Own, rows, state, text_or_null};
 use crate::session::SessionState;
-use base::settings::{Context, DEFINITIONS, Kind, SetScope};
+use base::settings::{Context, DEFINITIONS, Kind, SetScope, Source, short};
 use base::{Lsn, Result, SqlError, SqlState, Xid, bail};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use txn::XidStatus;
 use types::FunctionBody::{Scalar, Set};
@@ -94,7 +95,12 @@ pub(super) const BODIES: Bodies = &[
         "pg_postmaster_start_time",
         Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us))),
     ),
-    ("pg_conf_load_time", Scalar(|env, _| Ok(Datum::TimestampTz(state(env)?.cluster.started_us)))),
+    (
+        "pg_conf_load_time",
+        Scalar(|env, _| {
+            Ok(Datum::TimestampTz(state(env)?.cluster.configured_us.load(Ordering::Relaxed)))
+        }),
+    ),
     (
         "pg_reload_conf",
         Scalar(|env, _| {
@@ -170,7 +176,7 @@ pub(super) const BODIES: Bodies = &[
     ),
     ("set_config", Scalar(|env, a| set_config(env, a))),
     ("pg_show_all_settings", Set(|env, _| Ok(rows(settings(state(env)?)?)))),
-    ("pg_show_all_file_settings", Set(|_, _| Ok(rows(Vec::new())))),
+    ("pg_show_all_file_settings", Set(|env, _| file_settings(state(env)?).map(rows))),
     (
         "pg_settings_get_flags",
         Scalar(|_, a| {
@@ -452,14 +458,13 @@ fn set_config(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
 fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     let session = state.settings.borrow();
     let server = state.cluster.settings();
-    let superuser = state.is_superuser();
     let all = state.may_read_all_settings()?;
     let mut out = Vec::new();
     for (index, def) in DEFINITIONS.iter().enumerate().filter(|(_, d)| d.is_listed_for(all)) {
         let entry = server.entry(index);
         let (min, max) = match def.kind {
             Kind::Int(min, max) => (Some(min.to_string()), Some(max.to_string())),
-            Kind::Real(min, max) => (Some(real(min)), Some(real(max))),
+            Kind::Real(min, max) => (Some(short(min)), Some(short(max))),
             _ => (None, None),
         };
         let words = match def.kind {
@@ -469,8 +474,9 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
             }
             _ => Datum::Null,
         };
+        let source = session.source(index);
         let (file, line) = match entry.location {
-            Some((file, line)) if superuser => {
+            Some((file, line)) if all && source == Source::ConfigurationFile => {
                 (Datum::text(file), Datum::Int4(i32::try_from(line).unwrap_or(0)))
             }
             _ => (Datum::Null, Datum::Null),
@@ -489,12 +495,12 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
             Datum::Null,
             Datum::text(def.context.name()),
             Datum::text(def.type_name()),
-            Datum::text(session.source(index).name()),
+            Datum::text(source.name()),
             text_or_null(min),
             text_or_null(max),
             words,
             Datum::text(boot),
-            Datum::text(def.plain(&entry.value)),
+            Datum::text(def.plain(&session.reset_value(index))),
             file,
             line,
             Datum::Bool(entry.pending_restart && def.context == Context::Postmaster),
@@ -507,8 +513,53 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
     Ok(out)
 }
 
-fn real(value: f64) -> String {
-    if value.abs() > 1e100 { format!("{value:.5e}").replace('e', "e+") } else { value.to_string() }
+/// The rows of `pg_file_settings`: what the configuration files say now, and whether a reload would take it.
+fn file_settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
+    superuser(state, "pg_show_all_file_settings")?;
+    let folder = state.settings.borrow().text("data_directory").to_owned();
+    let all = match crate::config_files::read(std::path::Path::new(&folder)) {
+        Ok(all) => all,
+        Err(error) => {
+            let mut row = vec![Datum::Null; 7];
+            (row[5], row[6]) = (Datum::Bool(false), Datum::text(error.to_string()));
+            return Ok(vec![row]);
+        }
+    };
+    let server = state.cluster.settings();
+    let wrong = |a: &base::settings::Assignment| -> Option<String> {
+        let Some((index, def)) = base::settings::find(&a.name) else {
+            let what = "unrecognized configuration parameter".to_owned();
+            return (!a.name.contains('.')).then_some(what);
+        };
+        let needs_restart = |value: &base::settings::Value| {
+            let entry = server.entry(index);
+            let from_files = entry.source <= Source::ConfigurationFile;
+            def.context == Context::Postmaster && from_files && entry.value != *value
+        };
+        match base::settings::checked(def, &a.value) {
+            Ok(value) if def.context != Context::Internal && !needs_restart(&value) => None,
+            _ => Some("setting could not be applied".to_owned()),
+        }
+    };
+    let is_last = |at: usize| {
+        let name = &all[at].name;
+        all[at + 1..].iter().all(|later| !later.name.eq_ignore_ascii_case(name))
+    };
+    let row = |(at, a): (usize, &base::settings::Assignment)| {
+        let (file, line) = a.location.clone().unwrap_or_default();
+        // Of several values the last counts, and no other is looked at.
+        let error = if is_last(at) { wrong(a) } else { None };
+        vec![
+            Datum::text(file),
+            Datum::Int4(i32::try_from(line).unwrap_or(0)),
+            Datum::Int4(i32::try_from(at + 1).unwrap_or(0)),
+            Datum::text(&a.name),
+            Datum::text(&a.value),
+            Datum::Bool(is_last(at) && error.is_none()),
+            text_or_null(error),
+        ]
+    };
+    Ok(all.iter().enumerate().map(row).collect())
 }
 
 /// Sleeps, looking now and then whether the statement was cancelled.

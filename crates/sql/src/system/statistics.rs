@@ -170,9 +170,8 @@ pub(super) const BODIES: Bodies = &[
             let all = state.cluster.backends().all();
             let n = all
                 .iter()
-                .filter(|b| {
-                    b.kind == txn::BackendKind::Client && b.activity.lock().database == database
-                })
+                .filter(|b| database.is_valid() && is_of_database(b.kind))
+                .filter(|b| b.activity.lock().database == database)
                 .count();
             Ok(Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX)))
         }),
@@ -299,6 +298,12 @@ pub(super) const BODIES: Bodies = &[
     ("pg_stat_get_function_total_time", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_stat_get_function_self_time", Scalar(|_, _| Ok(Datum::Null))),
 ];
+
+/// Is it one of those that `numbackends` counts: connected to a database, and not the server's own?
+fn is_of_database(kind: txn::BackendKind) -> bool {
+    use txn::BackendKind::{AutovacuumWorker, Client, ParallelWorker};
+    matches!(kind, Client | AutovacuumWorker | ParallelWorker)
+}
 
 pub(super) fn numeric(n: u64) -> Datum {
     Datum::Numeric(Box::new(Numeric::from(n)))

@@ -318,3 +318,28 @@ fn what_on_conflict_asks_indexes_is_counted() {
         (SCANS, "ta|2|1|1\ntb|2|1|1"),
     ]);
 }
+
+/// A TOAST table's rows go the way of their table's: what is rolled back to a savepoint is dead, what was before a TRUNCATE is nowhere.
+#[test]
+fn what_becomes_of_toasted_rows_is_counted() {
+    const COUNTS: &str = "SELECT n_tup_ins, n_tup_del, n_live_tup, n_dead_tup FROM pg_stat_all_tables WHERE relid = (SELECT reltoastrelid FROM pg_class WHERE relname = 't')";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat('x', 5000) FROM generate_series(1, 4) g",
+    ]);
+    s.check(&[
+        (COUNTS, "12|0|12|0"),
+        ("BEGIN; INSERT INTO t VALUES (5, repeat('x', 5000)); SAVEPOINT s", ""),
+        ("INSERT INTO t VALUES (6, repeat('x', 5000)); DELETE FROM t WHERE a = 1", ""),
+        ("ROLLBACK TO s; DELETE FROM t WHERE a = 2; COMMIT", ""),
+        (COUNTS, "18|6|12|6"),
+        ("BEGIN; DELETE FROM t; INSERT INTO t VALUES (7, repeat('x', 5000)); ROLLBACK", ""),
+        (COUNTS, "21|18|12|9"),
+        ("BEGIN; INSERT INTO t VALUES (8, repeat('x', 5000)); TRUNCATE t", ""),
+        ("INSERT INTO t VALUES (9, repeat('x', 5000)); COMMIT", ""),
+        (COUNTS, "24|18|3|0"),
+    ]);
+}

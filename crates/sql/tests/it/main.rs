@@ -34,6 +34,7 @@ mod meanwhile;
 mod merge;
 mod merged;
 mod moments_joined;
+mod monitoring;
 mod not_null;
 mod notify;
 mod on_conflict;

@@ -192,6 +192,11 @@ impl Database {
         });
     }
 
+    /// A thread of the server's own, as the others see it.
+    pub fn backend(&self, kind: BackendKind) -> Arc<txn::Backend> {
+        self.cluster.engine().txns.register_backend(kind)
+    }
+
     /// A setting of the server's start.
     pub fn set(&self, name: &'static str, value: Value) {
         self.cluster.settings().set_internal(name, value);

@@ -246,6 +246,10 @@ impl Launcher {
     }
 
     fn work_on_database(&self, worker: &Arc<Backend>, database: Oid) -> Result<()> {
+        // Who stops all workers has told those that were registered by then; this one may have come too late to be.
+        if self.state.lock().stopping {
+            return Ok(());
+        }
         let next = self.txns.next_xid();
         let tables = self.host.tables(worker, database)?;
         let mut due: Vec<(f64, Oid)> = tables

@@ -200,6 +200,18 @@ fn nothing_happens_when_off_and_young() {
     });
 }
 
+/// A worker whose thread begins after the others have been told to stop.
+#[test]
+fn a_worker_that_begins_while_the_launcher_stops_does_nothing() {
+    let tables = vec![((1, 10), table(10, 1000, 500))];
+    run(host(false, 500, tables), 600, |launcher, host| {
+        launcher.stop();
+        launcher.look_at(Oid(1));
+        let log = host.log.lock().unwrap();
+        assert_eq!((log.done.len(), log.finished.len(), log.errors.len()), (0, 0, 0));
+    });
+}
+
 #[test]
 fn a_request_to_yield_that_comes_too_late_is_not_for_the_next_table() {
     let tables = vec![((1, 15), table(15, 2000, 500)), ((1, 16), table(16, 1000, 500))];
