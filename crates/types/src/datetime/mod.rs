@@ -31,7 +31,7 @@ pub use span::interval_input;
 pub(crate) use template::ordinal_suffix;
 
 use crate::{Datum, Interval};
-use base::Result;
+use base::{Result, bail, err};
 use std::cmp::Ordering;
 
 /// Microseconds in a second.
@@ -68,6 +68,31 @@ pub fn round_timestamp(t: Datum, typmod: i32) -> Result<Datum> {
         Datum::TimestampTz(t) if finite(t) => Datum::TimestampTz(round_micros(t, typmod)),
         other => other,
     })
+}
+
+/// A value as it came in binary form, if it is one that there can be, as precise as the modifier says.
+///
+/// # Errors
+/// `22008`, `22009`
+pub(crate) fn received(value: Datum, typmod: i32) -> Result<Datum> {
+    let clock = |t: i64| match (0..=DAY).contains(&t) {
+        true => Ok(round_micros(t, typmod)),
+        false => Err(err!(DATETIME_FIELD_OVERFLOW, "time out of range")),
+    };
+    match value {
+        Datum::Date(d) if d != i32::MIN && d != i32::MAX => ops::date_plus_days(0, d.into()),
+        Datum::Time(t) => clock(t).map(Datum::Time),
+        Datum::TimeTz(_, west) if west.unsigned_abs() >= 16 * 3600 => {
+            bail!(INVALID_TIME_ZONE_DISPLACEMENT_VALUE, "time zone displacement out of range")
+        }
+        Datum::TimeTz(t, west) => clock(t).map(|t| Datum::TimeTz(t, west)),
+        Datum::Timestamp(t) | Datum::TimestampTz(t) => {
+            mixed::in_range(t)?;
+            round_timestamp(value, typmod)
+        }
+        Datum::Interval(i) => Ok(Datum::Interval(Box::new(mixed::interval_scale(*i, typmod)))),
+        other => Ok(other),
+    }
 }
 
 /// An interval as microseconds, a month having 30 days: what intervals are compared by.

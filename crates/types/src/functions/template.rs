@@ -697,8 +697,14 @@ fn binary_scientific(v: f64, decimals: usize) -> String {
 /// Floats show no more digits than they have.
 fn of_float(v: f64, digits_max: usize, template: &str) -> Result<Datum> {
     let t = parsed(template)?;
-    if t.roman || !v.is_finite() || template.is_empty() {
+    if t.roman || template.is_empty() || t.scientific && !v.is_finite() {
         return to_char(&Numeric::from_f64(v), template);
+    }
+    if !v.is_finite() {
+        let text = Numeric::from_f64(v).to_string();
+        let whole = text.trim_start_matches('-').len();
+        let after = t.after.min(digits_max.saturating_sub(whole));
+        return Ok(Datum::text(write(&Template { after, ..Template::clone(&t) }, &text)));
     }
     if t.scientific {
         return Ok(Datum::text(binary_scientific(v, t.after)));

@@ -1,7 +1,6 @@
 //! Binary forms, as PostgreSQL's send and receive functions make them.
 
 use super::is_oid_like;
-use crate::datum::{RecordColumn, RecordValue};
 use crate::numeric::Numeric;
 use crate::oids::*;
 use crate::typename::type_info;
@@ -59,6 +58,13 @@ impl<'a> Reader<'a> {
     fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(exact(self.take(4)?)?))
     }
+    /// Fails if there is more.
+    fn end(&self) -> Result<()> {
+        if !self.0.is_empty() {
+            bail!(INVALID_BINARY_REPRESENTATION, "incorrect binary data format");
+        }
+        Ok(())
+    }
 }
 
 /// A value from its binary form.
@@ -87,19 +93,18 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             Datum::Text(Text::from(s))
         }
         BYTEA => Datum::Bytea(Arc::from(bytes)),
-        DATE => Datum::Date(i32::from_be_bytes(exact(bytes)?)),
-        TIME => Datum::Time(i64::from_be_bytes(exact(bytes)?)),
+        DATE => crate::datetime::received(Datum::Date(i32::from_be_bytes(exact(bytes)?)), typmod)?,
+        TIME => crate::datetime::received(Datum::Time(i64::from_be_bytes(exact(bytes)?)), typmod)?,
         TIMETZ => {
             let b: [u8; 12] = exact(bytes)?;
             let mut r = Reader(&b);
             let t = i64::from_be_bytes(exact(r.take(8)?)?);
-            Datum::TimeTz(t, r.i32()?)
+            crate::datetime::received(Datum::TimeTz(t, r.i32()?), typmod)?
         }
-        TIMESTAMP => crate::datetime::round_timestamp(
-            Datum::Timestamp(i64::from_be_bytes(exact(bytes)?)),
-            typmod,
-        )?,
-        TIMESTAMPTZ => crate::datetime::round_timestamp(
+        TIMESTAMP => {
+            crate::datetime::received(Datum::Timestamp(i64::from_be_bytes(exact(bytes)?)), typmod)?
+        }
+        TIMESTAMPTZ => crate::datetime::received(
             Datum::TimestampTz(i64::from_be_bytes(exact(bytes)?)),
             typmod,
         )?,
@@ -108,7 +113,8 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             let mut r = Reader(&b);
             let micros = i64::from_be_bytes(exact(r.take(8)?)?);
             let days = r.i32()?;
-            Datum::Interval(Box::new(Interval { months: r.i32()?, days, micros }))
+            let received = Interval { months: r.i32()?, days, micros };
+            crate::datetime::received(Datum::Interval(Box::new(received)), typmod)?
         }
         UUID => Datum::Uuid(exact(bytes)?),
         JSON => crate::json::json_input(utf8(bytes)?)?,
@@ -127,36 +133,9 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
         }
         XID | CID => Datum::Oid(Oid(u32::from_be_bytes(exact(bytes)?))),
         t if is_oid_like(t) => Datum::Oid(Oid(u32::from_be_bytes(exact(bytes)?))),
-        BIT | VARBIT => {
-            let mut r = Reader(bytes);
-            let bits = r.i32()?;
-            let n = usize::try_from(bits).map_err(|_| short())?;
-            let data = r.take(n.div_ceil(8))?;
-            let s: String = (0..n)
-                .map(|i| if data[i / 8] & (0x80 >> (i % 8)) != 0 { '1' } else { '0' })
-                .collect();
-            Datum::Text(Text::from(s))
-        }
+        BIT | VARBIT => bits_receive(type_oid, typmod, bytes)?,
         RECORD => {
-            let mut r = Reader(bytes);
-            let n = r.i32()?;
-            let mut columns = Vec::new();
-            let mut fields = Vec::new();
-            for i in 0..n {
-                let ty = Oid(r.i32()? as u32);
-                let len = r.i32()?;
-                fields.push(if len < 0 {
-                    Datum::Null
-                } else {
-                    binary_input(ty, -1, r.take(len as usize)?, env)?
-                });
-                columns.push(RecordColumn {
-                    name: Text::from(format!("f{}", i + 1)),
-                    type_oid: ty,
-                    typmod: -1,
-                });
-            }
-            Datum::Record(Arc::new(RecordValue { type_oid, columns: columns.into(), fields }))
+            bail!(FEATURE_NOT_SUPPORTED, "input of anonymous composite types is not implemented")
         }
         t if crate::domains::OIDS.contains(&t.0) => {
             crate::domains::read_with(t, env, &|base, typmod| {
@@ -178,13 +157,33 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
     })
 }
 
+fn bits_receive(type_oid: Oid, typmod: i32, bytes: &[u8]) -> Result<Datum> {
+    let mut r = Reader(bytes);
+    let Ok(n) = usize::try_from(r.i32()?) else {
+        bail!(INVALID_BINARY_REPRESENTATION, "invalid length in external bit string")
+    };
+    crate::functions::bit::check_length(n)?;
+    let data = r.take(n.div_ceil(8))?;
+    r.end()?;
+    let bit = |i: usize| if data[i / 8] & (0x80 >> (i % 8)) != 0 { '1' } else { '0' };
+    crate::functions::bit::bit_input(type_oid, typmod, &(0..n).map(bit).collect::<String>())
+}
+
 fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Result<Datum> {
     let mut r = Reader(bytes);
     let n = r.i32()?;
-    if !(0..=6).contains(&n) {
+    if n < 0 {
         bail!(INVALID_BINARY_REPRESENTATION, "invalid number of dimensions: {n}");
     }
-    let _flags = r.i32()?;
+    if n > 6 {
+        bail!(
+            PROGRAM_LIMIT_EXCEEDED,
+            "number of array dimensions ({n}) exceeds the maximum allowed (6)"
+        );
+    }
+    if !(0..=1).contains(&r.i32()?) {
+        bail!(INVALID_BINARY_REPRESENTATION, "invalid array flags");
+    }
     let sent = Oid(r.i32()? as u32);
     if sent != element {
         bail!(
@@ -207,6 +206,7 @@ fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Resu
         dims.push((len, low));
     }
     if n == 0 || count == 0 {
+        r.end()?;
         return Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(element, Vec::new()))));
     }
     if count > 134_217_727 {
@@ -221,6 +221,7 @@ fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Resu
             binary_input(element, typmod, r.take(len as usize)?, env)?
         });
     }
+    r.end()?;
     Ok(Datum::Array(Arc::new(ArrayValue { element_type: element, dims, elements })))
 }
 
