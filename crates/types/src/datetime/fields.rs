@@ -228,10 +228,11 @@ fn of_interval(name: &str, i: &Interval) -> Result<Option<Numeric>> {
     let f = field(name);
     if let Some(up) = super::ops::infinite(i) {
         return Ok(match f.as_str() {
-            "year" | "decade" | "century" | "millennium" | "hour" | "day" | "week" | "epoch" => {
+            "year" | "decade" | "century" | "millennium" | "hour" | "day" | "epoch" => {
                 Some(if up { Numeric::INFINITY } else { Numeric::NEG_INFINITY })
             }
-            "microseconds" | "milliseconds" | "second" | "minute" | "month" | "quarter" => None,
+            "microseconds" | "milliseconds" | "second" | "minute" | "week" | "month"
+            | "quarter" => None,
             f => return Err(unit_error(name, "interval", is_known(f))),
         });
     }
