@@ -504,6 +504,8 @@ fn scientific(n: &Numeric, decimals: usize) -> Result<String> {
     let exponent = first.map_or(0, |f| point - 1 - f as i64);
     // The digits themselves, with the point behind the first: a power of ten that scales them may be out of a number's range.
     let (one, rest) = digits[first.unwrap_or(0)..].split_at(1);
+    // The first digit that goes decides; a number does not have as many decimals as a large one has digits.
+    let rest = rest.get(..(decimals + 1).min(16_000)).unwrap_or(rest);
     let minus = if n.signum() < 0 { "-" } else { "" };
     let m = Numeric::parse(&format!("{minus}{one}.{rest}0"))?.round(decimals as i32);
     let sign = if n.signum() < 0 { "" } else { " " };
