@@ -457,7 +457,7 @@ impl Code {
                     values.push(e.eval(row, cx)?);
                 }
                 if *multidim {
-                    stack(*element_type, values)?
+                    types::array::construct_nested(*element_type, &values)?
                 } else {
                     Datum::Array(Arc::new(ArrayValue::one_dimension(*element_type, values)))
                 }
@@ -467,11 +467,9 @@ impl Code {
                 for f in fields {
                     values.push(f.eval(row, cx)?);
                 }
-                Datum::Record(Arc::new(RecordValue {
-                    type_oid: *ty,
-                    columns: columns.clone(),
-                    fields: values,
-                }))
+                let row = RecordValue { type_oid: *ty, columns: columns.clone(), fields: values };
+                row.check_depth()?;
+                Datum::Record(Arc::new(row))
             }
             Code::Field { arg, index } => match arg.eval(row, cx)? {
                 Datum::Record(r) => r.fields.get(*index).cloned().unwrap_or(Datum::Null),
@@ -566,36 +564,6 @@ fn bool_of(d: &Datum) -> Option<bool> {
         Datum::Bool(b) => Some(*b),
         _ => None,
     }
-}
-
-fn stack(element_type: Oid, values: Vec<Datum>) -> Result<Datum> {
-    let mut elements = Vec::new();
-    let mut inner: Option<Vec<(i32, i32)>> = None;
-    let count = i32::try_from(values.len()).unwrap_or(i32::MAX);
-    for v in values {
-        let Datum::Array(a) = v else {
-            bail!(
-                ARRAY_SUBSCRIPT_ERROR,
-                "multidimensional arrays must have array expressions with matching dimensions"
-            );
-        };
-        match &inner {
-            None => inner = Some(a.dims.clone()),
-            Some(d) if *d == a.dims => {}
-            Some(_) => bail!(
-                ARRAY_SUBSCRIPT_ERROR,
-                "multidimensional arrays must have array expressions with matching dimensions"
-            ),
-        }
-        elements.extend(a.elements.iter().cloned());
-    }
-    let inner = inner.unwrap_or_default();
-    let dims = if inner.is_empty() {
-        Vec::new()
-    } else {
-        std::iter::once((count, 1)).chain(inner).collect()
-    };
-    Ok(Datum::Array(Arc::new(ArrayValue { element_type, dims, elements })))
 }
 
 fn call_exact(cx: &EvalContext<'_>, name: &str, args: &[Oid], values: &[Datum]) -> Result<Datum> {

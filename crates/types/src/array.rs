@@ -17,11 +17,14 @@ fn too_big() -> base::Error {
 /// `54000`
 pub fn element_count(dims: &[(i32, i32)]) -> Result<usize> {
     let mut n = usize::from(!dims.is_empty());
+    for (len, _) in dims {
+        let len = usize::try_from(*len).map_err(|_| too_big())?;
+        n = n.checked_mul(len).filter(|n| *n <= ELEMENTS_MAX).ok_or_else(too_big)?;
+    }
     for (len, low) in dims {
-        if *len < 0 || low.checked_add(*len).is_none() {
-            return Err(too_big());
+        if low.checked_add(*len).is_none() {
+            bail!(PROGRAM_LIMIT_EXCEEDED, "array lower bound is too large: {low}");
         }
-        n = n.checked_mul(*len as usize).filter(|n| *n <= ELEMENTS_MAX).ok_or_else(too_big)?;
     }
     Ok(n)
 }
@@ -41,7 +44,7 @@ pub fn accumulate(element_type: Oid, arrays: &[Datum]) -> Result<Datum> {
         let Datum::Array(a) = a else {
             bail!(NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays")
         };
-        if a.dims.is_empty() {
+        if a.dims.is_empty() && first.is_none() {
             bail!(ARRAY_SUBSCRIPT_ERROR, "cannot accumulate empty arrays");
         }
         if *first.get_or_insert(&a.dims) != a.dims {
@@ -191,6 +194,9 @@ pub fn assign(a: &ArrayValue, subscripts: &[i32], value: Datum) -> Result<Datum>
     }
     let (len, low) = a.dims[0];
     let at = subscripts[0];
+    if at == i32::MAX {
+        return Err(too_big());
+    }
     if at < low {
         let gap = i64::from(low) - i64::from(at);
         let n = i64::from(len) + gap;

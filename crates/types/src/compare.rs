@@ -93,7 +93,8 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
                 .len()
                 .cmp(&y.elements.len())
                 .then_with(|| x.dims.len().cmp(&y.dims.len()))
-                .then_with(|| x.dims.cmp(&y.dims))
+                .then_with(|| x.dims.iter().map(|d| d.0).cmp(y.dims.iter().map(|d| d.0)))
+                .then_with(|| x.dims.iter().map(|d| d.1).cmp(y.dims.iter().map(|d| d.1)))
         }
         (Datum::Record(x), Datum::Record(y)) => {
             for (i, (p, q)) in x.fields.iter().zip(&y.fields).enumerate() {

@@ -117,6 +117,36 @@ pub struct RecordValue {
     pub fields: Vec<Datum>,
 }
 
+/// The deepest that rows are nested in rows.
+const ROW_DEPTH_MAX: usize = 1000;
+
+impl RecordValue {
+    /// Fails if rows are nested deeper in this one than what goes through values may go.
+    ///
+    /// # Errors
+    /// `54001`
+    pub fn check_depth(&self) -> base::Result<()> {
+        fn nested(values: &[Datum], levels: usize) -> impl Iterator<Item = (&[Datum], usize)> {
+            values.iter().filter_map(move |v| match v {
+                Datum::Record(r) => Some((&r.fields[..], levels - 1)),
+                // An array stands between rows, not for one.
+                Datum::Array(a) if matches!(a.elements.first(), Some(Datum::Record(_))) => {
+                    Some((&a.elements[..], levels))
+                }
+                _ => None,
+            })
+        }
+        let mut open: Vec<(&[Datum], usize)> = nested(&self.fields, ROW_DEPTH_MAX).collect();
+        while let Some((values, levels)) = open.pop() {
+            if levels == 0 {
+                base::bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+            }
+            open.extend(nested(values, levels));
+        }
+        Ok(())
+    }
+}
+
 impl ArrayValue {
     /// A one-dimensional array counted from 1.
     pub fn one_dimension(element_type: Oid, elements: Vec<Datum>) -> ArrayValue {

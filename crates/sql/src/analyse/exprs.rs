@@ -376,7 +376,7 @@ impl Analyser<'_> {
             });
         }
         // Elements that are arrays stack up.
-        let multidim = nested || made.iter().all(|(e, _)| element_type(e.ty().oid).is_some());
+        let multidim = nested || made.iter().any(|(e, _)| element_type(e.ty().oid).is_some());
         let types: Vec<(Oid, Loc)> = made.iter().map(|(e, l)| (e.ty().oid, *l)).collect();
         let to = match element {
             Some(t) if multidim => TypeRef::of(array_type(t.oid).unwrap_or(TEXT_ARRAY)),

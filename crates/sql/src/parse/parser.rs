@@ -420,7 +420,12 @@ impl<'a> Parser<'a> {
                 self.skip(1);
                 let name = if self.accept("varying") { "varbit" } else { "bit" };
                 let m = self.modifiers()?;
-                return Ok(Some(self.builtin(name, m)));
+                let mut ty = self.builtin(name, m);
+                // bit without a length is bit(1)
+                if name == "bit" && ty.modifiers.is_empty() {
+                    ty.fixed_typmod = Some(1);
+                }
+                return Ok(Some(ty));
             }
             "character" | "char" | "nchar" | "national" | "varchar" => {
                 self.skip(1);

@@ -448,6 +448,13 @@ impl Parser<'_> {
             }
             ty.fixed_typmod = Some((fields << 16) | precision);
         }
+        // A constant of char or bit is as long as it is written, other than in a cast.
+        if ty.names.len() == 2
+            && matches!(&*ty.names[1], "bpchar" | "bit")
+            && ty.modifiers.is_empty()
+        {
+            ty.fixed_typmod = None;
+        }
         let value = node(ExprKind::String(text), loc);
         Ok(node(ExprKind::Cast { arg: boxed(value), ty: Box::new(ty) }, loc))
     }

@@ -276,6 +276,7 @@ pub fn type_name(state: &SessionState, oid: Oid, typmod: Option<i32>) -> Option<
     if oid < Oid::FIRST_NORMAL && type_info(oid).is_some() {
         return Some(match (oid, typmod) {
             (oids::BPCHAR, None) => "character".to_owned(),
+            (oids::BPCHAR_ARRAY, None) => "character[]".to_owned(),
             (oids::BIT, None) => "bit".to_owned(),
             _ => format_type(oid, typmod.unwrap_or(-1)),
         });

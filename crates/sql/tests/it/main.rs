@@ -68,6 +68,7 @@ mod sub_selects_in_from;
 mod support;
 mod telling;
 mod tiny_pool;
+mod type_finds;
 mod under_way;
 mod updatable_views;
 mod vacuum_interrupted;

@@ -1,13 +1,14 @@
 //! extract, date_part, date_trunc, age, make_*, justify_*, isfinite.
 
 use super::calendar::{civil_from_days, days_from_civil, days_in_month};
-use super::mixed::{date_micros, to_local, to_utc};
+use super::mixed::{date_stamp, to_local, to_utc};
+use super::zone::TimeZone;
 use super::{DAY, HOUR, MINUTE, SECOND};
 use crate::args::*;
 use crate::numeric::Numeric;
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
 use crate::{Datum, Env, Interval};
-use base::{Result, bail, err};
+use base::{Result, SqlError, SqlState, bail, err};
 
 /// A field's canonical name.
 fn field(name: &str) -> String {
@@ -51,6 +52,7 @@ fn decimal(v: i64, scale: u16) -> Numeric {
 }
 
 fn unit_error(name: &str, ty: &str, known: bool) -> base::Error {
+    let name = name.to_ascii_lowercase();
     if known {
         err!(FEATURE_NOT_SUPPORTED, "unit \"{name}\" not supported for type {ty}")
     } else {
@@ -226,10 +228,11 @@ fn of_interval(name: &str, i: &Interval) -> Result<Option<Numeric>> {
     let f = field(name);
     if let Some(up) = super::ops::infinite(i) {
         return Ok(match f.as_str() {
-            "year" | "decade" | "century" | "millennium" | "hour" | "day" | "week" | "epoch" => {
+            "year" | "decade" | "century" | "millennium" | "hour" | "day" | "epoch" => {
                 Some(if up { Numeric::INFINITY } else { Numeric::NEG_INFINITY })
             }
-            "microseconds" | "milliseconds" | "second" | "minute" | "month" | "quarter" => None,
+            "microseconds" | "milliseconds" | "second" | "minute" | "week" | "month"
+            | "quarter" => None,
             f => return Err(unit_error(name, "interval", is_known(f))),
         });
     }
@@ -279,14 +282,14 @@ fn float(n: Option<Numeric>) -> Result<Datum> {
 
 /// The units that truncating knows of, though it may not do them.
 fn is_unit(f: &str) -> bool {
-    is_known(f) && !matches!(f, "dow" | "isodow" | "doy" | "isoyear" | "epoch")
+    is_known(f) && !matches!(f, "dow" | "isodow" | "doy" | "isoyear" | "epoch" | "julian")
 }
 
 /// The start of the field that holds local time `t`.
 pub(super) fn truncate(name: &str, t: i64, ty: &str) -> Result<i64> {
     let f = field(name);
     if t == i64::MIN || t == i64::MAX {
-        let done = is_unit(&f) && f != "julian" && !f.starts_with("timezone");
+        let done = is_unit(&f) && !f.starts_with("timezone");
         return if done { Ok(t) } else { Err(unit_error(name, ty, is_unit(&f))) };
     }
     let days = t.div_euclid(DAY);
@@ -297,7 +300,7 @@ pub(super) fn truncate(name: &str, t: i64, ty: &str) -> Result<i64> {
     let group = |n: i64| {
         if y > 0 { (y + n - 1) / n * n - (n - 1) } else { -((n - 1 - (y - 1)) / n * n) + 1 }
     };
-    Ok(match f.as_str() {
+    let start = match f.as_str() {
         "microseconds" => t,
         "milliseconds" => step(1000),
         "second" => step(SECOND),
@@ -312,12 +315,34 @@ pub(super) fn truncate(name: &str, t: i64, ty: &str) -> Result<i64> {
         "century" => at(group(100), 1),
         "millennium" => at(group(1000), 1),
         f => return Err(unit_error(name, ty, is_unit(f))),
-    })
+    };
+    super::mixed::in_range(start)
+}
+
+/// The start of the field that holds the moment `t` in a zone. Hours and less begin under the same clock; where a day begins may be
+/// another.
+pub(super) fn truncate_zoned(name: &str, t: i64, zone: &TimeZone) -> Result<i64> {
+    let start = truncate(name, zone.to_local(t), "timestamp with time zone")?;
+    if t == i64::MIN || t == i64::MAX {
+        return Ok(start);
+    }
+    let clock = clock_field(&field(name), 0).is_some();
+    let utc = match clock {
+        true => start.saturating_sub(i64::from(zone.offset_at(t)) * SECOND),
+        false => zone.to_utc(start),
+    };
+    super::mixed::in_range(utc)
 }
 
 fn truncate_interval(name: &str, i: &Interval) -> Result<Interval> {
     let f = field(name);
-    if super::ops::infinite(i).is_some() && is_unit(&f) && f != "julian" && f != "week" {
+    if f == "week" {
+        let text = format!("unit \"{f}\" not supported for type interval");
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+            .detail("Months usually have fractional weeks.")
+            .into());
+    }
+    if super::ops::infinite(i).is_some() && is_unit(&f) {
         return Ok(*i);
     }
     let years = |n: i32| Interval { months: i.months / (12 * n) * (12 * n), days: 0, micros: 0 };
@@ -376,40 +401,55 @@ pub fn age(a: i64, b: i64) -> Result<Interval> {
     })
 }
 
-fn civil(y: i64, m: i64, d: i64) -> Result<i64> {
+/// Days of a date whose year before the first is -1; `shown` is the year as an error has it.
+fn civil(y: i64, m: i64, d: i64, shown: i64) -> Result<i64> {
     let year = if y < 0 { y + 1 } else { y };
+    // The lowest number cannot be turned to a year before Christ.
     if y == 0
+        || y == i64::from(i32::MIN)
         || !(1..=12).contains(&m)
         || d < 1
         || d > days_in_month(year, m)
-        || y.abs() > 5_874_898
     {
-        bail!(DATETIME_FIELD_OVERFLOW, "date field value out of range: {year}-{m:02}-{d:02}");
+        bail!(DATETIME_FIELD_OVERFLOW, "date field value out of range: {shown}-{m:02}-{d:02}");
+    }
+    // Days are counted from November 4714 BC to June 5874898.
+    let counted = (-4713, 11)..(5_874_898, 6);
+    if !counted.contains(&(year, m)) {
+        bail!(DATETIME_FIELD_OVERFLOW, "date out of range: {shown}-{m:02}-{d:02}");
     }
     Ok(days_from_civil(year, m, d))
 }
 
 fn time_of(h: i32, m: i32, s: f64) -> Result<i64> {
-    let sound = (0..=24).contains(&h) && (0..60).contains(&m) && (0.0..=60.0).contains(&s);
-    let t = if sound {
-        i64::from(h) * HOUR + i64::from(m) * MINUTE + (s * 1e6).round() as i64
-    } else {
-        i64::MAX
-    };
+    let micros = (s * 1e6).round_ties_even();
+    let sound = (0..=24).contains(&h) && (0..60).contains(&m) && (0.0..=60e6).contains(&micros);
+    let t =
+        if sound { i64::from(h) * HOUR + i64::from(m) * MINUTE + micros as i64 } else { i64::MAX };
     if t > DAY {
         let mut shown = String::new();
-        crate::io::float8_output(s, 1, &mut shown);
+        crate::io::shown_g(s, &mut shown);
         bail!(DATETIME_FIELD_OVERFLOW, "time field value out of range: {h}:{m:02}:{shown:0>2}");
     }
     Ok(t)
 }
 
 pub(super) fn make_stamp(a: &[Datum]) -> Result<i64> {
-    let days = civil(int4(a, 0)?.into(), int4(a, 1)?.into(), int4(a, 2)?.into())?;
-    let t = time_of(int4(a, 3)?, int4(a, 4)?, float8(a, 5)?)?;
+    let (year, month, day) = (i64::from(int4(a, 0)?), int4(a, 1)?, int4(a, 2)?);
+    let days = civil(year, month.into(), day.into(), year)?;
+    let (hour, minute, second) = (int4(a, 3)?, int4(a, 4)?, float8(a, 5)?);
+    let t = time_of(hour, minute, second)?;
     days.checked_mul(DAY)
         .and_then(|d| d.checked_add(t))
-        .ok_or_else(|| err!(DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
+        .filter(|t| super::input::in_range(*t))
+        .ok_or_else(|| {
+            let mut shown = String::new();
+            crate::io::shown_g(second, &mut shown);
+            err!(
+                DATETIME_FIELD_OVERFLOW,
+                "timestamp out of range: {year}-{month:02}-{day:02} {hour}:{minute:02}:{shown:0>2}"
+            )
+        })
 }
 
 fn make_interval(a: &[Datum]) -> Result<Datum> {
@@ -418,7 +458,10 @@ fn make_interval(a: &[Datum]) -> Result<Datum> {
     let months = i32::try_from(n(0)? * 12 + n(1)?).map_err(|_| overflow())?;
     let days = i32::try_from(n(2)? * 7 + n(3)?).map_err(|_| overflow())?;
     let seconds = if a.len() > 6 { float8(a, 6)? } else { 0.0 };
-    let micros = (seconds * 1e6).round();
+    let micros = (seconds * 1e6).round_ties_even();
+    if micros.is_infinite() && seconds.is_finite() {
+        return Err(err!(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
+    }
     if !micros.is_finite() || micros.abs() > 9.2e18 {
         return Err(overflow());
     }
@@ -431,7 +474,7 @@ fn make_interval(a: &[Datum]) -> Result<Datum> {
 
 fn justify(mut i: Interval, hours: bool, days: bool) -> Result<Datum> {
     let overflow = || err!(DATETIME_FIELD_OVERFLOW, "interval out of range");
-    if i.months == i32::MAX && i.days == i32::MAX || i.months == i32::MIN && i.days == i32::MIN {
+    if super::ops::infinite(&i).is_some() {
         return span(i);
     }
     // so that the days that the hours make fit
@@ -518,7 +561,7 @@ pub(super) const BODIES: BodyTable = &[
         S(|_, a| {
             float(timestamp_field(
                 text(a, 0)?,
-                date_micros(date(a, 1)?),
+                date_stamp(date(a, 1)?)?,
                 "timestamp without time zone",
             )?)
         }),
@@ -542,12 +585,8 @@ pub(super) const BODIES: BodyTable = &[
     (
         "timestamptz_trunc",
         S(|env, a| {
-            let t = truncate(
-                text(a, 0)?,
-                to_local(timestamptz(a, 1)?, env),
-                "timestamp with time zone",
-            )?;
-            Ok(Datum::TimestampTz(to_utc(t, env)))
+            truncate_zoned(text(a, 0)?, timestamptz(a, 1)?, &env.style().time_zone)
+                .map(Datum::TimestampTz)
         }),
     ),
     ("interval_trunc", S(|_, a| span(truncate_interval(text(a, 0)?, &interval(a, 1)?)?))),
@@ -558,17 +597,20 @@ pub(super) const BODIES: BodyTable = &[
     (
         "make_date",
         S(|_, a| {
-            super::ops::date_plus_days(
-                0,
-                civil(int4(a, 0)?.into(), int4(a, 1)?.into(), int4(a, 2)?.into())?,
-            )
+            let year = i64::from(int4(a, 0)?);
+            let shown = if year < 0 && year != i64::from(i32::MIN) { year + 1 } else { year };
+            let (month, day) = (int4(a, 1)?, int4(a, 2)?);
+            let days = civil(year, month.into(), day.into(), shown)?;
+            super::ops::date_plus_days(0, days).map_err(|_| {
+                err!(DATETIME_FIELD_OVERFLOW, "date out of range: {shown}-{month:02}-{day:02}")
+            })
         }),
     ),
     ("make_time", S(|_, a| time_of(int4(a, 0)?, int4(a, 1)?, float8(a, 2)?).map(Datum::Time))),
     ("make_timestamp", S(|_, a| make_stamp(a).map(Datum::Timestamp))),
     (
         "make_timestamptz(int4,int4,int4,int4,int4,float8)",
-        S(|env, a| make_stamp(a).map(|t| Datum::TimestampTz(to_utc(t, env)))),
+        S(|env, a| super::mixed::in_range(to_utc(make_stamp(a)?, env)).map(Datum::TimestampTz)),
     ),
     ("make_interval", S(|_, a| make_interval(a))),
     (
@@ -581,10 +623,10 @@ pub(super) const BODIES: BodyTable = &[
             if v.is_infinite() {
                 return Ok(Datum::TimestampTz(if v > 0.0 { i64::MAX } else { i64::MIN }));
             }
-            let us = (v * 1e6).round_ties_even() - EPOCH_US as f64;
-            if us.abs() > 9.22e18 {
+            let us = ((v - (EPOCH_US / SECOND) as f64) * 1e6).round_ties_even();
+            if us.abs() > 9.23e18 || !super::input::in_range(us as i64) {
                 let mut s = String::new();
-                crate::io::float8_output(v, 1, &mut s);
+                crate::io::shown_g(v, &mut s);
                 bail!(DATETIME_FIELD_OVERFLOW, "timestamp out of range: \"{s}\"");
             }
             Ok(Datum::TimestampTz(us as i64))

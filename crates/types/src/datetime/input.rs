@@ -18,16 +18,6 @@ pub(super) fn in_range(t: i64) -> bool {
     (TIMESTAMP_MIN..TIMESTAMP_END).contains(&t)
 }
 
-/// True for a number that is a timestamp, or one of the infinities.
-pub(super) fn is_timestamp(t: i64) -> bool {
-    t == i64::MIN || t == i64::MAX || in_range(t)
-}
-
-/// True for a number that is a date, or one of the infinities.
-pub(super) fn is_date(d: i32) -> bool {
-    d == i32::MIN || d == i32::MAX || (DATE_MIN..DATE_END - 2_451_545 + 1).contains(&i64::from(d))
-}
-
 /// The commonest forms, read at once: `yyyy-mm-dd`, `yyyy-mm-dd hh:mm:ss[.ffffff][±hh[[:]mm]]`.
 /// (days, microseconds, seconds east); None leaves it to the full reader.
 #[inline]

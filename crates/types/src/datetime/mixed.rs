@@ -144,7 +144,7 @@ fn date_plus(d: i32, i: &Interval) -> Result<Datum> {
     timestamp_plus_interval(date_stamp(d)?, i).map(stamp)
 }
 
-fn time_plus(t: i64, i: &Interval, sign: i64) -> Result<i64> {
+pub(super) fn time_plus(t: i64, i: &Interval, sign: i64) -> Result<i64> {
     if super::ops::infinite(i).is_some() {
         let what =
             if sign < 0 { "subtract infinite interval from" } else { "add infinite interval to" };
@@ -180,8 +180,12 @@ const DATE_TIME: FunctionBody = S(|_, a| match a {
         infinite_or(*d, |day| in_range(day.saturating_add(*t))).map(stamp)
     }
     [Datum::Date(d), Datum::TimeTz(t, z)] | [Datum::TimeTz(t, z), Datum::Date(d)] => {
-        infinite_or(*d, |day| in_range(day.saturating_add(*t + i64::from(*z) * SECOND)))
-            .map(Datum::TimestampTz)
+        let zoned = *t + i64::from(*z) * SECOND;
+        infinite_or(*d, |day| {
+            in_range(day.saturating_add(zoned))
+                .map_err(|_| err!(DATETIME_FIELD_OVERFLOW, "date out of range for timestamp"))
+        })
+        .map(Datum::TimestampTz)
     }
     _ => Err(err!(INTERNAL_ERROR, "expected a date and a time")),
 });
@@ -208,7 +212,7 @@ fn scaled(a: &[Datum]) -> Result<Datum> {
 
 /// Cuts an interval to what its type's fields allow.
 pub(super) fn interval_scale(i: Interval, typmod: i32) -> Interval {
-    if typmod < 0 || i.months == i32::MAX || i.months == i32::MIN {
+    if typmod < 0 || super::ops::infinite(&i).is_some() {
         return i;
     }
     let (range, precision) = ((typmod >> 16) & 0x7fff, typmod & 0xffff);

@@ -70,27 +70,28 @@ pub fn round_timestamp(t: Datum, typmod: i32) -> Result<Datum> {
     })
 }
 
-/// A value from its binary form, which may be any number, as its type has it.
+/// A value as it came in binary form, if it is one that there can be, as precise as the modifier says.
 ///
 /// # Errors
 /// `22008`, `22009`
 pub(crate) fn received(value: Datum, typmod: i32) -> Result<Datum> {
-    /// How far a zone may be from Greenwich, in seconds.
-    const ZONE_END: i32 = 16 * 3600;
-    let fails = |what: &str| Err(err!(DATETIME_FIELD_OVERFLOW, "{what} out of range"));
+    let clock = |t: i64| match (0..=DAY).contains(&t) {
+        true => Ok(round_micros(t, typmod)),
+        false => Err(err!(DATETIME_FIELD_OVERFLOW, "time out of range")),
+    };
     match value {
-        Datum::Date(d) if !input::is_date(d) => fails("date"),
-        Datum::Time(t) | Datum::TimeTz(t, _) if !(0..=DAY).contains(&t) => fails("time"),
-        Datum::TimeTz(_, zone) if !(1 - ZONE_END..ZONE_END).contains(&zone) => {
+        Datum::Date(d) if d != i32::MIN && d != i32::MAX => ops::date_plus_days(0, d.into()),
+        Datum::Time(t) => clock(t).map(Datum::Time),
+        Datum::TimeTz(_, west) if west.unsigned_abs() >= 16 * 3600 => {
             bail!(INVALID_TIME_ZONE_DISPLACEMENT_VALUE, "time zone displacement out of range")
         }
-        Datum::Timestamp(t) | Datum::TimestampTz(t) if !input::is_timestamp(t) => {
-            fails("timestamp")
+        Datum::TimeTz(t, west) => clock(t).map(|t| Datum::TimeTz(t, west)),
+        Datum::Timestamp(t) | Datum::TimestampTz(t) => {
+            mixed::in_range(t)?;
+            round_timestamp(value, typmod)
         }
-        Datum::Time(t) => Ok(Datum::Time(round_micros(t, typmod))),
-        Datum::TimeTz(t, zone) => Ok(Datum::TimeTz(round_micros(t, typmod), zone)),
         Datum::Interval(i) => Ok(Datum::Interval(Box::new(mixed::interval_scale(*i, typmod)))),
-        other => round_timestamp(other, typmod),
+        other => Ok(other),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Operators and functions.
 
-use super::mixed::{date_stamp, in_range, to_local, to_utc};
+use super::calendar::{civil_from_days, days_from_civil, days_in_month};
+use super::mixed::{date_stamp, to_local, to_utc};
 use super::{DAY, Interval};
 use crate::args;
 use crate::registry::{BodyTable, FunctionBody::Scalar as S};
@@ -16,20 +17,31 @@ pub fn timestamp_plus_interval(t: i64, i: &Interval) -> Result<i64> {
     if t == i64::MIN || t == i64::MAX || infinite(i).is_some() {
         return infinite_sum(t, i);
     }
-    let mut days = t.div_euclid(DAY);
-    let clock = t.rem_euclid(DAY);
+    let mut t = t;
     if i.months != 0 {
-        let (y, m, d) = super::calendar::civil_from_days(days);
-        let total = y * 12 + (m - 1) + i64::from(i.months);
-        let (y, m) = (total.div_euclid(12), total.rem_euclid(12) + 1);
-        days = super::calendar::days_from_civil(y, m, d.min(super::calendar::days_in_month(y, m)));
+        t = in_range(months_later(t, i.months))?;
     }
-    days += i64::from(i.days);
-    days.checked_mul(DAY)
-        .and_then(|t| t.checked_add(clock))
-        .and_then(|t| t.checked_add(i.micros))
-        .filter(|t| super::input::in_range(*t))
-        .ok_or_else(timestamp_range)
+    if i.days != 0 {
+        t = in_range(days_later(t, i.days))?;
+    }
+    in_range(t.checked_add(i.micros))
+}
+
+fn in_range(t: Option<i64>) -> Result<i64> {
+    t.filter(|t| super::input::in_range(*t)).ok_or_else(timestamp_range)
+}
+
+/// The same day of the month and time so many months later; the last day where the month has no such day.
+fn months_later(t: i64, months: i32) -> Option<i64> {
+    let (y, m, d) = civil_from_days(t.div_euclid(DAY));
+    let total = y * 12 + (m - 1) + i64::from(months);
+    let (y, m) = (total.div_euclid(12), total.rem_euclid(12) + 1);
+    let days = days_from_civil(y, m, d.min(days_in_month(y, m)));
+    days.checked_mul(DAY)?.checked_add(t.rem_euclid(DAY))
+}
+
+fn days_later(t: i64, days: i32) -> Option<i64> {
+    (t.div_euclid(DAY) + i64::from(days)).checked_mul(DAY)?.checked_add(t.rem_euclid(DAY))
 }
 
 /// infinity: true; -infinity: false.
@@ -187,11 +199,19 @@ pub fn zoned_plus_interval(t: i64, i: &Interval, zone: &super::zone::TimeZone) -
     if i.months == 0 && i.days == 0 || t == i64::MIN || t == i64::MAX || infinite(i).is_some() {
         return timestamp_plus_interval(t, i);
     }
-    let civil = Interval { micros: 0, ..*i };
-    let local = t.saturating_add(i64::from(zone.offset_at(t)) * super::SECOND);
-    let moved = timestamp_plus_interval(local, &civil)?;
-    let east = i64::from(zone.offset_at_local(moved)) * super::SECOND;
-    moved.checked_sub(east).and_then(|t| t.checked_add(i.micros)).ok_or_else(timestamp_range)
+    // Each step ends at a moment: a local time that the clocks skip is the one after, for the next step too.
+    let moved = |local: Option<i64>| -> Result<i64> {
+        let east = |local: i64| i64::from(zone.offset_at_local(local)) * super::SECOND;
+        in_range(local.and_then(|local| local.checked_sub(east(local))))
+    };
+    let mut t = t;
+    if i.months != 0 {
+        t = moved(months_later(zone.to_local(t), i.months))?;
+    }
+    if i.days != 0 {
+        t = moved(days_later(zone.to_local(t), i.days))?;
+    }
+    in_range(t.checked_add(i.micros))
 }
 
 fn stamp(t: i64) -> Datum {
@@ -259,7 +279,10 @@ pub const BODIES: BodyTable = &[
     ("date_timestamp", S(|_, a| date_stamp(args::date(a, 0)?).map(stamp))),
     (
         "date_timestamptz",
-        S(|env, a| in_range(to_utc(date_stamp(args::date(a, 0)?)?, env)).map(Datum::TimestampTz)),
+        S(|env, a| {
+            super::mixed::in_range(to_utc(date_stamp(args::date(a, 0)?)?, env))
+                .map(Datum::TimestampTz)
+        }),
     ),
     ("timestamp_date", S(|_, a| Ok(Datum::Date(micros_date(args::timestamp(a, 0)?))))),
     (
@@ -268,11 +291,13 @@ pub const BODIES: BodyTable = &[
     ),
     (
         "timestamp_timestamptz",
-        S(|env, a| in_range(to_utc(args::timestamp(a, 0)?, env)).map(Datum::TimestampTz)),
+        S(|env, a| {
+            super::mixed::in_range(to_utc(args::timestamp(a, 0)?, env)).map(Datum::TimestampTz)
+        }),
     ),
     (
         "timestamptz_timestamp",
-        S(|env, a| in_range(to_local(args::timestamptz(a, 0)?, env)).map(stamp)),
+        S(|env, a| super::mixed::in_range(to_local(args::timestamptz(a, 0)?, env)).map(stamp)),
     ),
 ];
 

@@ -221,6 +221,29 @@ impl Moment {
         }
     }
 
+    /// The ISO year and week that an interval's years, months and days would be of, were they a date. The months run from March here,
+    /// so that January and February of a year belong to the one before.
+    fn interval_week(&self) -> (i64, i64) {
+        let day_number = |y: i64, m: i64, d: i64| {
+            let (m, y) = if m > 2 { (m + 1, y + 4800) } else { (m + 13, y + 4799) };
+            let century = y / 100;
+            y * 365 - 32_167 + y / 4 - century + century / 4 + 7834 * m / 256 + d
+        };
+        let first_monday = |y: i64| {
+            let fourth = day_number(y, 1, 4);
+            fourth - fourth.rem_euclid(7)
+        };
+        let (mut year, day) = (self.year, day_number(self.year, self.month, self.day));
+        if day < first_monday(year) {
+            year -= 1;
+        }
+        let week = (day - first_monday(year)) / 7 + 1;
+        if week >= 52 && day >= first_monday(self.year + 1) {
+            year += 1;
+        }
+        (year, (day - first_monday(year)) / 7 + 1)
+    }
+
     pub(super) fn of_interval(i: &Interval) -> Moment {
         let (year, month) = (i64::from(i.months / 12), i64::from(i.months % 12));
         Moment {
@@ -288,8 +311,6 @@ pub(super) fn write(nodes: &[Node], m: &Moment) -> Result<String> {
                     | "DY"
                     | "D"
                     | "ID"
-                    | "WW"
-                    | "IW"
                     | "J"
             )
         {
@@ -298,7 +319,7 @@ pub(super) fn write(nodes: &[Node], m: &Moment) -> Result<String> {
         let start = out.len();
         // width grows by one for a sign
         let mut number = |v: i64, width: usize| {
-            let signed = v < 0 && !matches!(name, "DD" | "DDD");
+            let signed = v < 0 && !matches!(name, "DD" | "DDD" | "WW") && !name.starts_with('I');
             let width = if fill { width + usize::from(signed) } else { 0 };
             let _ = write!(out, "{v:0width$}");
         };
@@ -329,6 +350,7 @@ pub(super) fn write(nodes: &[Node], m: &Moment) -> Result<String> {
             "D" => number((m.days + 6).rem_euclid(7) + 1, 1),
             "ID" => number((m.days + 5).rem_euclid(7) + 1, 1),
             "WW" => number((m.yearday - 1) / 7 + 1, 2),
+            "IW" if m.interval => number(m.interval_week().1, 2),
             "IW" => number(iso_week(m.days).1, 2),
             "W" => number((m.day - 1) / 7 + 1, 1),
             "Q" if m.month != 0 => {
@@ -350,7 +372,8 @@ pub(super) fn write(nodes: &[Node], m: &Moment) -> Result<String> {
             "YY" => number(shown % 100, 2),
             "Y" => number(shown % 10, 1),
             "IYYY" | "IYY" | "IY" | "I" => {
-                let y = if m.interval { m.year } else { shown_year(iso_week(m.days).0) };
+                let y =
+                    if m.interval { m.interval_week().0 } else { shown_year(iso_week(m.days).0) };
                 match name {
                     "IYYY" => number(y, 4),
                     "IYY" => number(y % 1000, 3),

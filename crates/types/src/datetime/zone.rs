@@ -196,7 +196,7 @@ pub fn abbreviation(name: &str) -> Option<(i32, bool)> {
 pub fn interval_offset(i: &Interval, env: &dyn Env) -> Result<i32> {
     if i.months != 0 || i.days != 0 {
         let shown = crate::io::to_text(crate::oids::INTERVAL, &Datum::Interval(Box::new(*i)), env)?;
-        if i.days == i32::MAX || i.days == i32::MIN {
+        if super::ops::infinite(i).is_some() {
             bail!(INVALID_PARAMETER_VALUE, "interval time zone \"{shown}\" must be finite");
         }
         bail!(
@@ -210,5 +210,5 @@ pub fn interval_offset(i: &Interval, env: &dyn Env) -> Result<i32> {
 /// A timetz moved to a zone: same moment, other clock.
 pub fn move_timetz(t: i64, west: i32, east: i32) -> Datum {
     let utc = t + i64::from(west) * SECOND;
-    Datum::TimeTz((utc + i64::from(east) * SECOND).rem_euclid(DAY), -east)
+    Datum::TimeTz((utc + i64::from(east) * SECOND).rem_euclid(DAY), east.wrapping_neg())
 }

@@ -1,7 +1,7 @@
 //! AT TIME ZONE, and other functions that take a zone.
 
 use super::calendar::civil_from_days;
-use super::fields::{age, make_stamp, truncate};
+use super::fields::{age, make_stamp, truncate_zoned};
 use super::input::in_range;
 use super::ops::{negated, timestamp_plus_interval, zoned_plus_interval};
 use super::output::{MONTHS, WEEKDAYS};
@@ -60,7 +60,7 @@ fn bin(stride: &Interval, t: i64, origin: i64) -> Result<i64> {
     if !finite(origin) {
         bail!(DATETIME_FIELD_OVERFLOW, "origin out of range");
     }
-    if stride.months == i32::MAX || stride.months == i32::MIN {
+    if super::ops::infinite(stride).is_some() {
         bail!(DATETIME_FIELD_OVERFLOW, "timestamps cannot be binned into infinite intervals");
     }
     if stride.months != 0 {
@@ -121,13 +121,16 @@ fn bounds(a: &[Datum], env: &dyn Env) -> Result<Bounds> {
     for (i, slot) in out.iter_mut().enumerate() {
         *slot = match a.get(i) {
             Some(Datum::Timestamp(t) | Datum::TimestampTz(t) | Datum::Time(t)) => Some(*t),
-            Some(Datum::TimeTz(t, w)) => Some(t + i64::from(*w) * SECOND),
+            // In the order of the type: the moment, then the zone.
+            Some(Datum::TimeTz(t, w)) => {
+                Some((t + i64::from(*w) * SECOND) * 200_000 + i64::from(*w))
+            }
             Some(Datum::Interval(d)) => match a.get(i.wrapping_sub(1)) {
                 Some(Datum::Timestamp(t)) => Some(timestamp_plus_interval(*t, d)?),
                 Some(Datum::TimestampTz(t)) => {
                     Some(zoned_plus_interval(*t, d, &env.style().time_zone)?)
                 }
-                Some(Datum::Time(t)) => Some((t + d.micros % DAY).rem_euclid(DAY)),
+                Some(Datum::Time(t)) => Some(super::mixed::time_plus(*t, d, 1)?),
                 _ => None,
             },
             _ => None,
@@ -248,9 +251,7 @@ pub(super) const BODIES: BodyTable = &[
         "timestamptz_trunc_zone",
         S(|env, a| {
             let zone = TimeZone::lookup(text(a, 2)?, env)?;
-            let t = timestamptz(a, 1)?;
-            let cut = truncate(text(a, 0)?, zone.to_local(t), "timestamp with time zone")?;
-            Ok(Datum::TimestampTz(zone.to_utc(cut)))
+            truncate_zoned(text(a, 0)?, timestamptz(a, 1)?, &zone).map(Datum::TimestampTz)
         }),
     ),
     (

@@ -64,6 +64,7 @@ fn to_string(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
             (Datum::Null, Some(n)) => out.push_str(n),
             _ => crate::io::text_output(array.element_type, e, env, &mut out)?,
         }
+        super::text::check_size(out.len())?;
     }
     Ok(Datum::text(out))
 }
@@ -204,7 +205,8 @@ fn subscripts(a: &[Datum]) -> Result<crate::registry::RowIter> {
 fn sort(a: &[Datum]) -> Result<Datum> {
     let x = array(a, 0)?;
     let descending = a.len() > 1 && boolean(a, 1)?;
-    let nulls_first = if a.len() > 2 { boolean(a, 2)? } else { descending };
+    // Where NULLs go is said of elements; within arrays that are sorted they are in the order of arrays.
+    let nulls_first = if a.len() > 2 && x.dims.len() < 2 { boolean(a, 2)? } else { descending };
     let mut r = x.clone();
     let width = x.dims.first().map_or(1, |d| x.elements.len() / (d.0.max(1) as usize)).max(1);
     let mut chunks: Vec<Vec<Datum>> = x.elements.chunks(width).map(<[Datum]>::to_vec).collect();
@@ -455,13 +457,6 @@ pub(super) const BODIES: BodyTable = &[
         }),
     ),
     ("width_bucket_array", S(|_, a| bucket(a))),
-    (
-        "array_larger",
-        FunctionBody::ScalarTyped(|_, a, ty, _| {
-            let o = compare::compare(ty[0], &a[0], &a[1]);
-            Ok(a[usize::from(o == std::cmp::Ordering::Less)].clone())
-        }),
-    ),
     (
         "parse_ident",
         S(|_, a| {

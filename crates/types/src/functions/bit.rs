@@ -81,7 +81,11 @@ fn number(a: &[Datum], width: usize) -> Result<u64> {
 /// The longest that a bit string is made, as long as a column of them may be declared. (PostgreSQL's are packed, and may be 2³¹ bits long.)
 const LENGTH_MAX: usize = 83_886_080;
 
-fn check_length(bits: usize) -> Result<()> {
+/// Fails if a bit string of so many bits is not made.
+///
+/// # Errors
+/// `54000`
+pub(crate) fn check_length(bits: usize) -> Result<()> {
     if bits > LENGTH_MAX {
         bail!(
             PROGRAM_LIMIT_EXCEEDED,
@@ -106,7 +110,14 @@ pub(crate) const BODIES: BodyTable = &[
     ("bit(int8,int4)", S(|_, a| low_bits(int8(a, 0)?, int4(a, 1)?))),
     ("bit(bit,int4,bool)", S(|_, a| fit(a, false))),
     ("varbit", S(|_, a| fit(a, true))),
-    ("bitcat", S(|_, a| Ok(Datum::Text(Text::from([text(a, 0)?, text(a, 1)?].concat()))))),
+    (
+        "bitcat",
+        S(|_, a| {
+            let (x, y) = (text(a, 0)?, text(a, 1)?);
+            check_length(x.len() + y.len())?;
+            Ok(Datum::Text(Text::from([x, y].concat())))
+        }),
+    ),
     ("bitlength", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),
     ("bitoctetlength", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len().div_ceil(8) as i32)))),
     ("bit_length(bit)", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),

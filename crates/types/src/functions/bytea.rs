@@ -215,8 +215,15 @@ const LENGTH: FunctionBody = S(|_, a| Ok(Datum::Int4(bytes(a, 0)?.len() as i32))
 
 pub(super) const BODIES: BodyTable = &[
     ("byteaoctetlen", LENGTH),
-    ("bit_length(bytea)", S(|_, a| Ok(Datum::Int4(bytes(a, 0)?.len() as i32 * 8)))),
-    ("byteacat", S(|_, a| Ok(by([bytes(a, 0)?, bytes(a, 1)?].concat())))),
+    ("bit_length(bytea)", S(|_, a| super::text::bit_length(bytes(a, 0)?.len()))),
+    (
+        "byteacat",
+        S(|_, a| {
+            let (x, y) = (bytes(a, 0)?, bytes(a, 1)?);
+            super::text::check_size(x.len() + y.len())?;
+            Ok(by([x, y].concat()))
+        }),
+    ),
     ("bytea_substr", S(|_, a| Ok(by(slice(bytes(a, 0)?, int4(a, 1)?, Some(int4(a, 2)?))?)))),
     ("bytea_substr_no_len", S(|_, a| Ok(by(slice(bytes(a, 0)?, int4(a, 1)?, None)?)))),
     ("byteaoverlay", S(|_, a| overlay(a, int4(a, 3)?))),

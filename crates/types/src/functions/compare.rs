@@ -45,6 +45,10 @@ fn any(a: &[Datum], i: usize) -> Result<&Datum> {
 fn by_value(a: &Datum, b: &Datum) -> Ordering {
     compare::compare(base::Oid(0), a, b)
 }
+/// oidvectors: the longer one is greater.
+fn vector_cmp(a: &Datum, b: &Datum) -> Ordering {
+    compare::compare(crate::oids::OIDVECTOR, a, b)
+}
 
 macro_rules! families {
     ($($name:ident: $a:path, $b:path, $cmp:path, $eq:literal $ne:literal $lt:literal $le:literal $gt:literal $ge:literal;)*) => {
@@ -85,7 +89,7 @@ families! {
     TID: args::tid, args::tid, ord, "tideq" "tidne" "tidlt" "tidle" "tidgt" "tidge";
     LSN: args::lsn, args::lsn, ord, "pg_lsn_eq" "pg_lsn_ne" "pg_lsn_lt" "pg_lsn_le" "pg_lsn_gt" "pg_lsn_ge";
     UUID: args::uuid, args::uuid, ord, "uuid_eq" "uuid_ne" "uuid_lt" "uuid_le" "uuid_gt" "uuid_ge";
-    OIDVECTOR: any, any, by_value, "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge";
+    OIDVECTOR: any, any, vector_cmp, "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge";
     ARRAY: any, any, by_value, "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge";
     RECORD: any, any, by_value, "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge";
     ENUM: any, any, by_value, "enum_eq" "enum_ne" "enum_lt" "enum_le" "enum_gt" "enum_ge";
@@ -173,7 +177,7 @@ pub(super) const ORDERS: BodyTable = &[
     ("btbpchar_pattern_cmp", order_body!(args::text, args::text, bpchar_cmp)),
     ("byteacmp", order_body!(any, any, by_value)),
     ("btoidcmp", order_body!(oid_of, oid_of, ord)),
-    ("btoidvectorcmp", order_body!(any, any, by_value)),
+    ("btoidvectorcmp", order_body!(any, any, vector_cmp)),
     ("xid8cmp", order_body!(any, any, by_value)),
     ("bttidcmp", order_body!(any, any, by_value)),
     ("pg_lsn_cmp", order_body!(any, any, by_value)),

@@ -75,6 +75,49 @@ pub(super) const MIXED: BodyTable = mixed! {
     "float84pl" "float84mi" "float84mul" "float84div";
 };
 
+/// From here on a square's one is nothing beside it.
+const LARGE: f64 = (1u32 << 28) as f64;
+
+/// The inverse of sinh to the last digit, which std's is not: each size of argument has its form.
+fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    let r = if !a.is_finite() || a < 1.0 / LARGE {
+        return x;
+    } else if a > LARGE {
+        a.ln() + std::f64::consts::LN_2
+    } else if a > 2.0 {
+        (2.0 * a + 1.0 / ((a * a + 1.0).sqrt() + a)).ln()
+    } else {
+        let square = a * a;
+        (a + square / (1.0 + (1.0 + square).sqrt())).ln_1p()
+    };
+    r.copysign(x)
+}
+
+fn acosh(x: f64) -> f64 {
+    if x >= LARGE {
+        x.ln() + std::f64::consts::LN_2
+    } else if x > 2.0 {
+        (2.0 * x - 1.0 / (x + (x * x - 1.0).sqrt())).ln()
+    } else {
+        let t = x - 1.0;
+        (t + (2.0 * t + t * t).sqrt()).ln_1p()
+    }
+}
+
+fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    let r = if a < 1.0 / LARGE {
+        return x;
+    } else if a < 0.5 {
+        let twice = a + a;
+        0.5 * (twice + twice * a / (1.0 - a)).ln_1p()
+    } else {
+        0.5 * ((a + a) / (1.0 - a)).ln_1p()
+    };
+    r.copysign(x)
+}
+
 /// A function of one float8 that is defined everywhere.
 macro_rules! plain {
     ($($name:literal => $f:expr;)*) => {
@@ -95,9 +138,7 @@ pub(super) const PLAIN: BodyTable = plain! {
     "dcbrt" => f64::cbrt;
     "datan" => f64::atan;
     "dtanh" => f64::tanh;
-    "dasinh" => f64::asinh;
-    "degrees" => f64::to_degrees;
-    "radians" => |v| v * (std::f64::consts::PI / 180.0);
+    "dasinh" => asinh;
 };
 
 fn input_range() -> base::Error {
@@ -380,7 +421,7 @@ pub(super) const BODIES: BodyTable = &[
         "dacosh",
         S(|_, a| {
             let v = float8(a, 0)?;
-            if v < 1.0 { Err(input_range()) } else { Ok(Datum::Float8(v.acosh())) }
+            if v < 1.0 { Err(input_range()) } else { Ok(Datum::Float8(acosh(v))) }
         }),
     ),
     (
@@ -390,10 +431,12 @@ pub(super) const BODIES: BodyTable = &[
             if !(-1.0..=1.0).contains(&v) && !v.is_nan() {
                 Err(input_range())
             } else {
-                Ok(Datum::Float8(v.atanh()))
+                Ok(Datum::Float8(atanh(v)))
             }
         }),
     ),
+    ("degrees", S(|_, a| div8(float8(a, 0)?, RADIANS))),
+    ("radians", S(|_, a| mul8(float8(a, 0)?, RADIANS))),
     ("dpi", S(|_, _| Ok(Datum::Float8(std::f64::consts::PI)))),
     (
         "width_bucket_float8",

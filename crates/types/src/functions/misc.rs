@@ -203,7 +203,14 @@ pub(super) const BODIES: BodyTable = &[
     ("to_regcollation", S(|env, a| reg(crate::oids::REGCOLLATION, text(a, 0)?, env))),
     (
         "text_regclass",
-        S(|env, a| crate::io::text_input(crate::oids::REGCLASS, -1, text(a, 0)?, env)),
+        S(|env, a| {
+            // A name, also where it looks like a number.
+            let name = text(a, 0)?;
+            match env.object_oid(crate::oids::REGCLASS, name)? {
+                Some(oid) => Ok(Datum::Oid(oid)),
+                None => bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
+            }
+        }),
     ),
 ];
 

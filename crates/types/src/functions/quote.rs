@@ -203,7 +203,9 @@ fn format_string(env: &dyn Env, a: &[Datum], types: &[Oid]) -> Result<Datum> {
             }
         };
         let have = s.chars().count();
-        let padding = " ".repeat((w as usize).saturating_sub(have).min(super::text::SIZE_MAX / 8));
+        let missing = (w as usize).saturating_sub(have);
+        super::text::check_size(out.len().saturating_add(s.len()).saturating_add(missing))?;
+        let padding = " ".repeat(missing);
         if left {
             out.push_str(&s);
             out.push_str(&padding);

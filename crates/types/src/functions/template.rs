@@ -504,6 +504,8 @@ fn scientific(n: &Numeric, decimals: usize) -> Result<String> {
     let exponent = first.map_or(0, |f| point - 1 - f as i64);
     // The digits themselves, with the point behind the first: a power of ten that scales them may be out of a number's range.
     let (one, rest) = digits[first.unwrap_or(0)..].split_at(1);
+    // The first digit that goes decides; a number does not have as many decimals as a large one has digits.
+    let rest = rest.get(..(decimals + 1).min(16_000)).unwrap_or(rest);
     let minus = if n.signum() < 0 { "-" } else { "" };
     let m = Numeric::parse(&format!("{minus}{one}.{rest}0"))?.round(decimals as i32);
     let sign = if n.signum() < 0 { "" } else { " " };
@@ -697,8 +699,14 @@ fn binary_scientific(v: f64, decimals: usize) -> String {
 /// Floats show no more digits than they have.
 fn of_float(v: f64, digits_max: usize, template: &str) -> Result<Datum> {
     let t = parsed(template)?;
-    if t.roman || !v.is_finite() || template.is_empty() {
+    if t.roman || template.is_empty() || t.scientific && !v.is_finite() {
         return to_char(&Numeric::from_f64(v), template);
+    }
+    if !v.is_finite() {
+        let text = Numeric::from_f64(v).to_string();
+        let whole = text.trim_start_matches('-').len();
+        let after = t.after.min(digits_max.saturating_sub(whole));
+        return Ok(Datum::text(write(&Template { after, ..Template::clone(&t) }, &text)));
     }
     if t.scientific {
         return Ok(Datum::text(binary_scientific(v, t.after)));

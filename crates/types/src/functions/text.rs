@@ -17,6 +17,20 @@ pub(crate) fn too_large() -> base::Error {
     err!(PROGRAM_LIMIT_EXCEEDED, "requested length too large")
 }
 
+/// Fails if a value of so many bytes is not made.
+///
+/// # Errors
+/// `54000`
+pub(crate) fn check_size(bytes: usize) -> Result<()> {
+    if bytes > SIZE_MAX { Err(too_large()) } else { Ok(()) }
+}
+
+/// Bytes in bits.
+pub(crate) fn bit_length(bytes: usize) -> Result<Datum> {
+    let bits = bytes.checked_mul(8).and_then(|bits| i32::try_from(bits).ok());
+    bits.map(Datum::Int4).ok_or_else(super::int::int4_range)
+}
+
 /// The byte position of character `n`, or the end.
 pub(crate) fn char_at(s: &str, n: usize) -> usize {
     if s.is_ascii() {
@@ -168,12 +182,14 @@ fn concat(env: &dyn Env, values: &[Datum], types: &[Oid], separator: &str) -> Re
         first = false;
         let ty = types.get(i).copied().unwrap_or_else(|| crate::io::natural_type(v));
         crate::io::text_output(ty, v, env, &mut out)?;
+        check_size(out.len())?;
     }
     Ok(t(out))
 }
 
 fn catenate(a: &[Datum]) -> Result<Datum> {
     let (x, y) = (text(a, 0)?, text(a, 1)?);
+    check_size(x.len() + y.len())?;
     let mut s = Text::with_capacity(x.len() + y.len());
     s.push_str(x);
     s.push_str(y);
@@ -210,7 +226,7 @@ pub(super) const BODIES: BodyTable = &[
     ("bpcharlen", S(|_, a| Ok(Datum::Int4(char_count(text(a, 0)?.trim_end_matches(' ')) as i32)))),
     ("textoctetlen", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),
     ("bpcharoctetlen", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),
-    ("bit_length(text)", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32 * 8)))),
+    ("bit_length(text)", S(|_, a| bit_length(text(a, 0)?.len()))),
     ("lower", S(|_, a| Ok(t(text(a, 0)?.to_ascii_lowercase())))),
     ("casefold", S(|_, a| Ok(t(text(a, 0)?.to_ascii_lowercase())))),
     ("upper", S(|_, a| Ok(t(text(a, 0)?.to_ascii_uppercase())))),
@@ -238,11 +254,15 @@ pub(super) const BODIES: BodyTable = &[
         "replace_text",
         S(|_, a| {
             let (s, from) = (text(a, 0)?, text(a, 1)?);
-            Ok(if s.is_empty() || from.is_empty() {
-                a[0].clone()
-            } else {
-                t(s.replace(from, text(a, 2)?))
-            })
+            if s.is_empty() || from.is_empty() {
+                return Ok(a[0].clone());
+            }
+            let with = text(a, 2)?;
+            if with.len() > from.len() {
+                let grown = s.matches(from).count().saturating_mul(with.len() - from.len());
+                check_size(grown.saturating_add(s.len()))?;
+            }
+            Ok(t(s.replace(from, with)))
         }),
     ),
     ("translate", S(|_, a| Ok(t(translate(text(a, 0)?, text(a, 1)?, text(a, 2)?))))),
@@ -354,7 +374,7 @@ fn unistr(s: &str) -> Result<Datum> {
     let mut rest = s;
     let mut high: Option<u32> = None;
     while let Some(i) = rest.find('\\') {
-        if high.is_some() && i > 0 {
+        if high.is_some() && (i > 0 || rest.starts_with("\\\\")) {
             bail!(SYNTAX_ERROR, "invalid Unicode surrogate pair");
         }
         out.push_str(&rest[..i]);
@@ -371,6 +391,9 @@ fn unistr(s: &str) -> Result<Datum> {
             _ => (0, 4),
         };
         let hex = rest.get(skip..skip + digits).ok_or_else(bad)?;
+        if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(bad().into());
+        }
         let v = u32::from_str_radix(hex, 16).map_err(|_| bad())?;
         rest = &rest[skip + digits..];
         match (high.take(), v) {

@@ -146,20 +146,7 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
         }
         XID | CID => Datum::Oid(Oid(u32::from_be_bytes(exact(bytes)?))),
         t if is_oid_like(t) => Datum::Oid(Oid(u32::from_be_bytes(exact(bytes)?))),
-        BIT | VARBIT => {
-            let mut r = Reader(bytes);
-            let bits = r.i32()?;
-            let n = usize::try_from(bits).map_err(|_| {
-                err!(INVALID_BINARY_REPRESENTATION, "invalid length in external bit string")
-            })?;
-            crate::functions::bit::check_modifier(type_oid, typmod, n)?;
-            let data = r.take(n.div_ceil(8))?;
-            r.end()?;
-            let s: String = (0..n)
-                .map(|i| if data[i / 8] & (0x80 >> (i % 8)) != 0 { '1' } else { '0' })
-                .collect();
-            Datum::Text(Text::from(s))
-        }
+        BIT | VARBIT => bits_receive(type_oid, typmod, bytes)?,
         RECORD => {
             let mut r = Reader(bytes);
             let n = r.i32()?;
@@ -198,6 +185,18 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             bail!(UNDEFINED_FUNCTION, "no binary input function available for type {}", info.name)
         }
     })
+}
+
+fn bits_receive(type_oid: Oid, typmod: i32, bytes: &[u8]) -> Result<Datum> {
+    let mut r = Reader(bytes);
+    let Ok(n) = usize::try_from(r.i32()?) else {
+        bail!(INVALID_BINARY_REPRESENTATION, "invalid length in external bit string")
+    };
+    crate::functions::bit::check_length(n)?;
+    let data = r.take(n.div_ceil(8))?;
+    r.end()?;
+    let bit = |i: usize| if data[i / 8] & (0x80 >> (i % 8)) != 0 { '1' } else { '0' };
+    crate::functions::bit::bit_input(type_oid, typmod, &(0..n).map(bit).collect::<String>())
 }
 
 fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Result<Datum> {

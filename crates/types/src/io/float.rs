@@ -89,7 +89,7 @@ fn parse(s: &str) -> Option<f64> {
     for c in whole.chars().chain(fraction.chars()) {
         v = v * 16.0 + f64::from(c.to_digit(16)?);
     }
-    let v = v * 2f64.powi(exponent - 4 * fraction.len() as i32);
+    let v = v * 2f64.powi(exponent.saturating_sub(4 * fraction.len() as i32));
     Some(if negative { -v } else { v })
 }
 
@@ -223,7 +223,7 @@ fn shortest(
 }
 
 /// C's `%.{digits}g`.
-pub(crate) fn percent_g(v: f64, digits: usize, out: &mut String) {
+fn percent_g(v: f64, digits: usize, out: &mut String) {
     let s = format!("{v:.*e}", digits.max(1) - 1);
     let (mantissa, exponent) = s.split_once('e').unwrap_or((&s, "0"));
     let trimmed = if mantissa.contains('.') {
@@ -232,6 +232,13 @@ pub(crate) fn percent_g(v: f64, digits: usize, out: &mut String) {
         mantissa
     };
     layout(&format!("{trimmed}e{exponent}"), digits.max(1) as i32, out);
+}
+
+/// C's `%g`, which errors show numbers by.
+pub(crate) fn shown_g(v: f64, out: &mut String) {
+    if !special(v, out) {
+        percent_g(v, 6, out);
+    }
 }
 
 /// Appends a float8's text form: the shortest that reads back the same, or, with

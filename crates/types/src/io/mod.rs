@@ -8,6 +8,7 @@ mod record;
 
 pub use array::{array_input, array_output};
 pub use binary::{binary_input, binary_output, utf8};
+pub(crate) use float::shown_g;
 pub use float::{float4_output, float8_output, parse_float4, parse_float8};
 pub use record::record_output;
 
@@ -110,6 +111,8 @@ pub(crate) fn parse_int(text: &str, type_name: &str, min: i64, max: i64) -> Resu
     }
     let mut v: i128 = 0;
     let mut last_digit = radix != 10;
+    // What comes after digits that are too many is not looked at.
+    let most = i128::from(max).max(-i128::from(min)) / i128::from(radix);
     for c in digits.chars() {
         if c == '_' {
             if !last_digit {
@@ -119,8 +122,11 @@ pub(crate) fn parse_int(text: &str, type_name: &str, min: i64, max: i64) -> Resu
             continue;
         }
         let d = c.to_digit(radix).ok_or_else(bad)?;
+        if v > most {
+            return Err(out_of_range());
+        }
         last_digit = true;
-        v = (v * i128::from(radix) + i128::from(d)).min(1 << 100);
+        v = v * i128::from(radix) + i128::from(d);
     }
     if !last_digit {
         return Err(bad());
@@ -508,7 +514,9 @@ fn reg_output(type_oid: Oid, oid: Oid, env: &dyn Env, out: &mut String) {
         return;
     }
     match type_oid {
-        REGTYPE if type_info(oid).is_some() => out.push_str(&format_type(oid, -1)),
+        REGTYPE if oid < Oid::FIRST_NORMAL && type_info(oid).is_some() => {
+            out.push_str(&format_type(oid, -1));
+        }
         REGPROC | REGPROCEDURE => {
             let known = crate::facts::proc(oid).map(|p| (p.name, p.args));
             match known.or_else(|| crate::registry::function(oid).map(|f| (f.name, f.args))) {

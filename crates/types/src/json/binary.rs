@@ -1,5 +1,6 @@
 //! The operators and functions of jsonb.
 
+use super::raw::path_index;
 use super::stored::{self, Array, Jsonb, Members, Object, View, view};
 use super::text::steps;
 use super::{jsonb_compare, jsonb_output, type_name};
@@ -56,7 +57,7 @@ fn at_path<'a>(v: &'a Jsonb, path: &[&str]) -> Option<&'a [u8]> {
     for step in path {
         at = match view(at) {
             View::Object(members) => members.get(step)?,
-            View::Array(items) => items.get(step.trim().parse::<i32>().ok()?.into())?,
+            View::Array(items) => items.get(path_index(step)?.into())?,
             _ => return None,
         };
     }
@@ -71,7 +72,7 @@ fn field(a: &[Datum]) -> Result<Option<&[u8]>> {
 }
 
 fn index(step: &str, position: usize) -> Result<i64> {
-    step.trim().parse::<i32>().map(i64::from).map_err(|_| {
+    path_index(step).map(i64::from).ok_or_else(|| {
         err!(
             INVALID_TEXT_REPRESENTATION,
             "path element at position {position} is not an integer: \"{step}\""

@@ -3,6 +3,7 @@
 use super::jsonb_output;
 use super::stored::{self, Jsonb, Members};
 use crate::args::*;
+use crate::functions::text::check_size;
 use crate::io::natural_type;
 use crate::registry::{AggregateState, BodyTable, FunctionBody, FunctionBody::Scalar as S};
 use crate::{ArrayValue, Datum, Env, Text, oids, type_info};
@@ -251,6 +252,7 @@ fn build_array(env: &dyn Env, a: &[Datum], types: &[Oid], _: Oid) -> Result<Datu
         push_json(type_of(types, i, v), v, env, false, &mut out)?;
     }
     out.push(']');
+    check_size(out.len())?;
     Ok(json_text(out))
 }
 
@@ -266,6 +268,7 @@ fn build_object(env: &dyn Env, a: &[Datum], types: &[Oid], _: Oid) -> Result<Dat
         push_json(type_of(types, 2 * i + 1, &pair[1]), &pair[1], env, false, &mut out)?;
     }
     out.push('}');
+    check_size(out.len())?;
     Ok(json_text(out))
 }
 
@@ -357,6 +360,7 @@ const JSON_OBJECT: FunctionBody = S(|_, a| {
         }
     }
     out.push('}');
+    check_size(out.len())?;
     Ok(json_text(out))
 });
 
@@ -379,6 +383,7 @@ const TO_JSON: FunctionBody = FunctionBody::ScalarTyped(|env, a, types, _| {
     let Some(v) = a.first() else { return Ok(Datum::Null) };
     let lines = a.len() > 1 && boolean(a, 1)?;
     push_json(type_of(types, 0, v), v, env, lines, &mut out)?;
+    check_size(out.len())?;
     Ok(json_text(out))
 });
 
@@ -414,7 +419,8 @@ impl AggregateState for Items {
                 self.text.push_str("\n ");
             }
         }
-        push_json(ty, v, env, false, &mut self.text)
+        push_json(ty, v, env, false, &mut self.text)?;
+        check_size(self.text.len())
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         if !self.any {
@@ -456,7 +462,8 @@ impl AggregateState for ObjectAgg {
         if k.is_null() && self.binary {
             base::bail!(INVALID_PARAMETER_VALUE, "field name must not be null");
         }
-        if v.is_null() && self.strict && !k.is_null() {
+        let skipped = v.is_null() && self.strict;
+        if skipped && !self.unique && !k.is_null() {
             return Ok(());
         }
         let k = key(type_of(&self.types, 0, k), k, env)?;
@@ -469,13 +476,17 @@ impl AggregateState for ObjectAgg {
             }
             return Err(SqlError::new(SqlState::DUPLICATE_JSON_OBJECT_KEY_VALUE, message).into());
         }
+        if skipped {
+            return Ok(());
+        }
         if self.binary {
             return self.members.add(k, |out| put(ty, v, env, out));
         }
         self.text.push_str(if self.text.is_empty() { "{ " } else { ", " });
         push_string(&k, &mut self.text);
         self.text.push_str(" : ");
-        push_json(ty, v, env, false, &mut self.text)
+        push_json(ty, v, env, false, &mut self.text)?;
+        check_size(self.text.len())
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         if !self.any {
@@ -485,7 +496,7 @@ impl AggregateState for ObjectAgg {
             return made(|out| self.members.put(out));
         }
         if self.text.is_empty() {
-            return Ok(json_text("{ }".to_owned()));
+            return Ok(json_text("{  }".to_owned()));
         }
         Ok(json_text(format!("{} }}", self.text)))
     }

@@ -37,8 +37,12 @@ pub fn json_input(text: &str) -> Result<Datum> {
 /// The deepest nesting that is read.
 const DEPTH_MAX: usize = 1000;
 
-/// The text, if it is json of bounded depth; with `escapes`, if characters can be made of its escapes too.
-fn checked(text: &str, escapes: bool) -> Result<&str> {
+fn too_deep() -> base::Error {
+    base::err!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded")
+}
+
+/// True for text that is nested deeper than what goes through its parts may go.
+fn is_too_deep(text: &str) -> bool {
     let mut depth = 0usize;
     let mut deepest = 0;
     let (mut quoted, mut escaped) = (false, false);
@@ -55,8 +59,13 @@ fn checked(text: &str, escapes: bool) -> Result<&str> {
             _ => {}
         }
     }
-    if deepest > DEPTH_MAX {
-        base::bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+    deepest > DEPTH_MAX
+}
+
+/// The text, if it is json of bounded depth; with `escapes`, if characters can be made of its escapes too.
+fn checked(text: &str, escapes: bool) -> Result<&str> {
+    if is_too_deep(text) {
+        return Err(too_deep());
     }
     if escapes {
         escapes_checked(text)?;

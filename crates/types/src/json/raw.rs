@@ -143,21 +143,26 @@ pub(super) fn element(s: &str, index: i64) -> Option<&str> {
     elements(s).nth(index)
 }
 
+/// A path's step as an array's index: blanks may stand before the number, nothing behind.
+pub(super) fn path_index(step: &str) -> Option<i32> {
+    step.trim_start_matches(crate::text::is_space).parse().ok()
+}
+
 /// What stands at the end of a path.
 pub(super) fn path<'a>(s: &'a str, path: &[&str]) -> Option<&'a str> {
     let mut at = s;
     for step in path {
         at = match kind(at) {
             Kind::Object => field(at, step)?,
-            Kind::Array => element(at, step.trim().parse::<i32>().ok()?.into())?,
+            Kind::Array => element(at, path_index(step)?.into())?,
             _ => return None,
         };
     }
     Some(at)
 }
 
-/// A value without the spaces between its parts, members that are null left out.
-pub(super) fn strip_nulls(s: &str, in_arrays: bool, out: &mut String) {
+/// A value without the spaces between its parts, its strings written anew, members that are null left out.
+pub(super) fn strip_nulls(s: &str, in_arrays: bool, out: &mut String) -> Result<()> {
     match kind(s) {
         Kind::Object => {
             out.push('{');
@@ -167,9 +172,9 @@ pub(super) fn strip_nulls(s: &str, in_arrays: bool, out: &mut String) {
                     out.push(',');
                 }
                 first = false;
-                out.push_str(k);
+                super::build::push_string(&unescape(k)?, out);
                 out.push(':');
-                strip_nulls(v, in_arrays, out);
+                strip_nulls(v, in_arrays, out)?;
             }
             out.push('}');
         }
@@ -181,10 +186,12 @@ pub(super) fn strip_nulls(s: &str, in_arrays: bool, out: &mut String) {
                     out.push(',');
                 }
                 first = false;
-                strip_nulls(v, in_arrays, out);
+                strip_nulls(v, in_arrays, out)?;
             }
             out.push(']');
         }
+        Kind::String => super::build::push_string(&unescape(s)?, out),
         _ => out.push_str(trimmed(s)),
     }
+    Ok(())
 }

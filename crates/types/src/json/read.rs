@@ -10,7 +10,7 @@ use base::{Result, SqlError, SqlState};
 /// # Errors
 /// `22P02`, `22P05`, `54001`
 pub(super) fn jsonb(text: &str) -> Result<Jsonb> {
-    Jsonb::write(|out| put(text, out))
+    Jsonb::write_read(|out| put(text, out))
 }
 
 /// Writes the jsonb of a text.

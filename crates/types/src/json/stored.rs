@@ -81,11 +81,23 @@ pub struct Array<'a>(Parts<'a>);
 pub struct Object<'a>(Parts<'a>);
 
 impl Jsonb {
-    /// The value that `write` writes.
+    /// The value that `write` writes, which may put values into others.
+    ///
+    /// # Errors
+    /// What `write` says; `54001` for one that is nested deeper than one can be read.
+    pub(super) fn write(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Jsonb> {
+        let made = Jsonb::write_read(write)?;
+        if is_too_deep(&made.0) {
+            return Err(super::too_deep());
+        }
+        Ok(made)
+    }
+
+    /// The value that `write` writes, of text whose depth has been looked at.
     ///
     /// # Errors
     /// What `write` says.
-    pub(super) fn write(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Jsonb> {
+    pub(super) fn write_read(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Jsonb> {
         let mut out = Vec::with_capacity(128);
         write(&mut out)?;
         Ok(Jsonb(out.into()))
@@ -124,6 +136,31 @@ impl Jsonb {
             None => Err(corrupt("no bytes")),
         }
     }
+}
+
+/// True for a value that is nested deeper than what goes through its parts may go.
+fn is_too_deep(bytes: &[u8]) -> bool {
+    // Each level takes three bytes at least: few values need be gone through.
+    const LEVEL: usize = 3;
+    let mut open = vec![(bytes, super::DEPTH_MAX)];
+    while let Some((bytes, levels)) = open.pop() {
+        if bytes.len() <= LEVEL * levels {
+            continue;
+        }
+        let deep = |part: &[u8]| part.len() > LEVEL * (levels - 1);
+        match view(bytes) {
+            View::Array(_) | View::Object(_) if levels == 0 => return true,
+            View::Array(items) => {
+                open.extend(items.iter().filter(|p| deep(p)).map(|p| (p, levels - 1)));
+            }
+            View::Object(members) => {
+                let values = members.iter().map(|(_, value)| value);
+                open.extend(values.filter(|p| deep(p)).map(|p| (p, levels - 1)));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// True if a value of this kind can be of these bytes, as far as its outermost level tells.

@@ -141,8 +141,11 @@ pub(super) const BODIES: BodyTable = &[
     (
         "json_strip_nulls",
         S(|_, a| {
+            if super::is_too_deep(text(a, 0)?) {
+                return Err(super::too_deep());
+            }
             let mut out = String::new();
-            raw::strip_nulls(json(a)?, a.len() > 1 && boolean(a, 1)?, &mut out);
+            raw::strip_nulls(json(a)?, a.len() > 1 && boolean(a, 1)?, &mut out)?;
             Ok(Datum::text(out))
         }),
     ),

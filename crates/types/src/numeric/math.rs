@@ -7,6 +7,8 @@ use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
 const LOG10_E: f64 = std::f64::consts::LOG10_E;
+/// What e is raised to is less: PostgreSQL's bound, far below what the format could hold.
+const EXPONENT_MAX: f64 = 6000.0;
 const LN_10: f64 = std::f64::consts::LN_10;
 
 fn bits_for(digits: i32) -> u32 {
@@ -199,8 +201,7 @@ impl Numeric {
         if self.is_infinite() {
             return Ok(if self.signum() > 0 { self.clone() } else { Numeric::ZERO });
         }
-        // PostgreSQL's bound, far below what the format could hold
-        if self.to_f64() >= 6000.0 {
+        if self.to_f64() >= EXPONENT_MAX {
             return Err(overflow());
         }
         let weight = (self.to_f64() * LOG10_E).clamp(-2000.0, 2000.0);
@@ -314,8 +315,7 @@ impl Numeric {
         let magnitude = self.abs();
         let ln = magnitude.log10_estimate() * LN_10;
         let value = ln * exponent.to_f64();
-        if value.abs() > 2000.0 * 3.01 * 22.0 {
-            // beyond what a first estimate of the result's weight allows
+        if value.abs() >= EXPONENT_MAX {
             if value > 0.0 {
                 return Err(overflow());
             }

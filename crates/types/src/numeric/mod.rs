@@ -461,22 +461,18 @@ impl Numeric {
         let mut digits = whole;
         digits.push_str(&fraction);
         let scale = fraction.len() as i64 - exponent;
+        if scale > i64::from(DSCALE_MAX) {
+            return Err(overflow());
+        }
         let trimmed = digits.trim_start_matches('0');
         if trimmed.is_empty() {
-            return Ok(Numeric(Repr::Small(0, scale.clamp(0, i64::from(DSCALE_MAX)) as u16)));
+            return Ok(Numeric(Repr::Small(0, scale.max(0) as u16)));
         }
         if trimmed.len() as i64 - scale > DIGITS_MAX {
             return Err(overflow());
         }
         let m = BigInt::parse_bytes(trimmed.as_bytes(), 10).ok_or_else(bad)?;
         let m = if negative { -m } else { m };
-        if scale > i64::from(DSCALE_MAX) {
-            let drop = scale - i64::from(DSCALE_MAX);
-            if drop > trimmed.len() as i64 + 1 {
-                return Ok(Numeric(Repr::Small(0, DSCALE_MAX as u16)));
-            }
-            return Ok(Numeric::from_big(div_round(&m, &pow10(drop as u32)), DSCALE_MAX as u16));
-        }
         if scale < 0 {
             return Numeric::from_big_checked(m * pow10((-scale) as u32), 0);
         }
@@ -604,6 +600,7 @@ impl std::hash::Hash for Numeric {
                         state.write_u16(*s);
                         state.write_i128(*m);
                     }
+                    // A value of 127 bits may be either: these are the same 16 bytes then.
                     Repr::Big(m, s) => {
                         state.write_u16(*s);
                         state.write(&m.to_signed_bytes_le());

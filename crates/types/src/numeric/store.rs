@@ -225,6 +225,9 @@ impl Numeric {
             }
             digits.push(d);
         }
+        if bytes.len() > 8 + 2 * count {
+            bail!(INVALID_BINARY_REPRESENTATION, "incorrect binary data format");
+        }
         Ok(Digits { negative: sign == 0x4000, weight, scale, digits }.to_numeric())
     }
 }

@@ -1,11 +1,13 @@
 //! Tables of inputs and the answers of PostgreSQL 18.
 
+mod agreement;
 mod forms;
 mod functions;
 mod fuzz;
 
 mod json_errors;
 mod readers;
+mod received;
 mod resolution;
 
 use base::{Oid, Result};

@@ -6,6 +6,16 @@ use crate::{ArrayValue, Datum, Env};
 use base::{Oid, Result, bail};
 use std::sync::Arc;
 
+fn check_buffer(bytes: usize) -> Result<()> {
+    if bytes > crate::functions::text::SIZE_MAX {
+        bail!(
+            PROGRAM_LIMIT_EXCEEDED,
+            "string buffer exceeds maximum allowed length (1073741823 bytes)"
+        );
+    }
+    Ok(())
+}
+
 #[derive(Default)]
 struct Strings {
     out: String,
@@ -21,13 +31,7 @@ impl AggregateState for Strings {
         }
         self.out.push_str(v);
         self.any = true;
-        if self.out.len() > crate::functions::text::SIZE_MAX {
-            bail!(
-                PROGRAM_LIMIT_EXCEEDED,
-                "string buffer exceeds maximum allowed length (1073741823 bytes)"
-            );
-        }
-        Ok(())
+        check_buffer(self.out.len())
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         Ok(if self.any { Datum::text(&self.out) } else { Datum::Null })
@@ -52,7 +56,7 @@ impl AggregateState for Bytes {
         }
         self.out.extend_from_slice(v);
         self.any = true;
-        Ok(())
+        check_buffer(self.out.len())
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         Ok(if self.any { Datum::Bytea(Arc::from(&self.out[..])) } else { Datum::Null })
@@ -95,10 +99,15 @@ impl AggregateState for Arrays {
         let Some(Datum::Array(a)) = args.first() else {
             bail!(NULL_VALUE_NOT_ALLOWED, "cannot accumulate null arrays")
         };
-        if a.dims.is_empty() {
+        if a.dims.is_empty() && self.inner.is_none() {
             bail!(ARRAY_SUBSCRIPT_ERROR, "cannot accumulate empty arrays");
         }
         match &self.inner {
+            None if a.dims.len() >= 6 => bail!(
+                PROGRAM_LIMIT_EXCEEDED,
+                "number of array dimensions ({}) exceeds the maximum allowed (6)",
+                a.dims.len() + 1
+            ),
             None => self.inner = Some(a.dims.clone()),
             Some(d) if *d == a.dims => {}
             Some(_) => {

@@ -180,6 +180,23 @@ impl AggregateState for Two {
     }
 }
 
+/// How many pairs without NULLs, whatever they are.
+struct PairCount(i64);
+
+impl AggregateState for PairCount {
+    fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
+        self.0 += i64::from(args.iter().all(|a| !a.is_null()));
+        Ok(())
+    }
+    fn remove(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<bool> {
+        self.0 -= i64::from(args.iter().all(|a| !a.is_null()));
+        Ok(true)
+    }
+    fn finish(&self, _env: &dyn Env) -> Result<Datum> {
+        Ok(Datum::Int8(self.0))
+    }
+}
+
 macro_rules! pairs {
     ($min:literal, |$p:ident| $e:expr) => {
         FunctionBody::Aggregate(|_, _| {
@@ -215,12 +232,7 @@ pub(super) const BODIES: BodyTable = &[
     ("stddev_samp(float8)", DEV_SAMP),
     ("stddev_pop(float4)", DEV_POP),
     ("stddev_pop(float8)", DEV_POP),
-    (
-        "regr_count(float8,float8)",
-        FunctionBody::Aggregate(|_, _| {
-            Box::new(Two { p: Pairs::default(), finish: |p| Some(Datum::Int8(p.n as i64)) })
-        }),
-    ),
+    ("regr_count(float8,float8)", FunctionBody::Aggregate(|_, _| Box::new(PairCount(0)))),
     ("regr_sxx(float8,float8)", pairs!(1.0, |p| Some(p.sxx))),
     ("regr_syy(float8,float8)", pairs!(1.0, |p| Some(p.syy))),
     ("regr_sxy(float8,float8)", pairs!(1.0, |p| Some(p.sxy))),

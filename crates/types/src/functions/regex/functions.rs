@@ -3,7 +3,7 @@
 use super::translate::similar;
 use super::{Flags, Found, compile};
 use crate::args::*;
-use crate::functions::text::{char_at, char_count, t};
+use crate::functions::text::{char_at, char_count, check_size, t};
 use crate::registry::{
     BodyTable, FunctionBody, FunctionBody::Scalar as S, FunctionBody::Set, RowIter,
 };
@@ -120,6 +120,7 @@ fn replace(s: &str, pattern: &str, with: &str, flags: Flags, start: i32, n: i32)
         if n == 0 || count == n {
             out.push_str(&s[done..m.start]);
             substitute(s, &m, with, &mut out);
+            check_size(out.len())?;
             done = m.end;
             if n != 0 {
                 break;
@@ -160,8 +161,9 @@ fn replace_flags(a: &[Datum]) -> Result<Datum> {
 
 fn replace_extended(a: &[Datum]) -> Result<Datum> {
     let start = positive(int4(a, 3)?, "start", 1)?;
+    let n = if a.len() > 4 { Some(positive(int4(a, 4)?, "n", 0)?) } else { None };
     let flags = flags_at(a, 5)?;
-    let n = if a.len() > 4 { positive(int4(a, 4)?, "n", 0)? } else { i32::from(!flags.global) };
+    let n = n.unwrap_or(i32::from(!flags.global));
     replace(text(a, 0)?, text(a, 1)?, text(a, 2)?, flags, start, n)
 }
 
@@ -196,8 +198,8 @@ fn instr(a: &[Datum]) -> Result<Datum> {
     if end != 0 && end != 1 {
         bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"endoption\": {end}");
     }
-    let flags = no_global(flags_at(a, 5)?, "regexp_instr()")?;
     let group = positive(opt(6, 0)?, "subexpr", 0)?;
+    let flags = no_global(flags_at(a, 5)?, "regexp_instr()")?;
     let Some(m) = nth(s, text(a, 1)?, flags, start, n)? else { return Ok(Datum::Int4(0)) };
     let range = if group == 0 || group == 1 && m.groups.is_empty() {
         Some((m.start, m.end))
@@ -214,8 +216,8 @@ fn substr(a: &[Datum]) -> Result<Datum> {
     let opt = |i: usize, default: i32| if a.len() > i { int4(a, i) } else { Ok(default) };
     let start = positive(opt(2, 1)?, "start", 1)?;
     let n = positive(opt(3, 1)?, "n", 1)?;
-    let flags = no_global(flags_at(a, 4)?, "regexp_substr()")?;
     let group = positive(opt(5, 0)?, "subexpr", 0)?;
+    let flags = no_global(flags_at(a, 4)?, "regexp_substr()")?;
     let Some(m) = nth(s, text(a, 1)?, flags, start, n)? else { return Ok(Datum::Null) };
     let range = if group == 0 || group == 1 && m.groups.is_empty() {
         Some((m.start, m.end))

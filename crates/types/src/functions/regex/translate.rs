@@ -185,6 +185,17 @@ impl Translator<'_> {
         self.chars.get(self.at + n).copied()
     }
 
+    /// A character that stands for itself. Of those beyond ASCII none has another case, in the order "C" that all text has.
+    fn literal(&mut self, c: char) {
+        if self.flags.insensitive && !c.is_ascii() {
+            self.out.push_str("(?-i:");
+            self.out.push(c);
+            self.out.push(')');
+        } else {
+            literal(c, &mut self.out);
+        }
+    }
+
     /// The pattern with every quantifier greedy or none.
     fn all_of_a_kind(&self, short: bool) -> String {
         let mut out = String::with_capacity(self.out.len() + self.quantifiers.len());
@@ -274,7 +285,7 @@ impl Translator<'_> {
                     }
                 }
                 c => {
-                    literal(c, &mut self.out);
+                    self.literal(c);
                     self.operand = true;
                 }
             }
@@ -467,7 +478,7 @@ impl Translator<'_> {
             return Ok(());
         }
         if let Some(x) = self.character(c)? {
-            literal(x, &mut self.out);
+            self.literal(x);
             return Ok(());
         }
         if c.is_ascii_alphanumeric() {
