@@ -96,6 +96,6 @@ fn views_print_as_in_postgresql() {
     );
     assert_eq!(
         view("select 1 union all select 2", false),
-        " SELECT 1 AS \"?column?\"\nUNION ALL\n SELECT 2 AS \"?column?\";"
+        " SELECT 1 AS \"?column?\"\nUNION ALL\n SELECT 2;"
     );
 }

@@ -115,7 +115,7 @@ fn printed_names_mean_what_they_meant() {
         "SELECT j.f, j.x FROM (t JOIN u ON t.a = u.a) j",
         "SELECT j.a FROM (t JOIN u USING (a)) j WHERE j.x > 1 AND EXISTS (SELECT FROM u WHERE u.x = j.x)",
         "SELECT row_to_json(j) AS r FROM (SELECT a, b FROM t) j",
-        "SELECT * FROM t FULL JOIN u USING (a)",
+        "SELECT a, x, f FROM t FULL JOIN u USING (a)",
         "SELECT c.x, a FROM t FULL JOIN u USING (a) LEFT JOIN u c USING (a)",
         // Names of columns that FROM gives.
         "SELECT p FROM (SELECT a, b FROM t) s (p)",
@@ -127,7 +127,7 @@ fn printed_names_mean_what_they_meant() {
         // What must not be taken for a position, or spread out.
         "SELECT a, b FROM t ORDER BY 2::int, a DESC",
         "SELECT a, count(*) FROM t GROUP BY a, 2::int",
-        "SELECT t, ROW(t) AS r, 1 AS n FROM t",
+        "SELECT t, row_to_json(t) AS r, 1 AS n FROM t",
         "SELECT f[:2] AS l, f[2:] AS r, f[:] AS m, f[1:2] AS o FROM t",
         // Which query is combined with which.
         "(SELECT 1 AS x UNION SELECT 2) INTERSECT SELECT 2",
