@@ -45,6 +45,15 @@ fn lowest_level<'a>(list: impl Iterator<Item = &'a Expr>, subs: &[Query]) -> u32
     least.unwrap_or(0)
 }
 
+const MOVE_THE_SET: &str =
+    "You might be able to move the set-returning function into a LATERAL FROM item.";
+
+/// Sets in the arguments of a call over many rows.
+fn sets_within(kind: &str) -> base::Error {
+    let text = format!("{kind} function calls cannot contain set-returning function calls");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).hint(MOVE_THE_SET).into()
+}
+
 /// Is there an aggregate of this level in it, or in its sub-selects?
 fn aggregates_at(e: &Expr, level: u32, subs: &[Query]) -> bool {
     e.any(&mut |e| match e {
@@ -132,6 +141,10 @@ impl Analyser<'_> {
                     let e = err!(SYNTAX_ERROR, "positional argument cannot follow named argument");
                     return self.at(a.value.loc, e);
                 }
+                if let Some(name) = a.name.as_ref().filter(|_| names.contains(&a.name)) {
+                    let e = err!(SYNTAX_ERROR, "argument name \"{name}\" used more than once");
+                    return self.at(a.value.loc, e);
+                }
                 names.push(a.name.clone());
             }
         }
@@ -148,6 +161,7 @@ impl Analyser<'_> {
         };
         let mut order_by = Vec::new();
         for s in &call.order_by {
+            self.ordering_operator(s)?;
             // What is aggregated is an argument: a literal becomes what the function takes.
             let e = if call.within_group {
                 let e = self.expr(&s.expr)?;
@@ -312,7 +326,7 @@ impl Analyser<'_> {
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!("set-returning functions are not allowed in {what}"),
             )
-            .hint("You might be able to move the set-returning function into a LATERAL FROM item.");
+            .hint(MOVE_THE_SET);
             return self.at(loc, e.into());
         }
         self.level().last_set = before;
@@ -322,11 +336,7 @@ impl Analyser<'_> {
     fn set_allowed(&mut self, loc: Loc) -> Result<()> {
         let clause = self.clause();
         if self.level().in_aggregate {
-            let e = err!(
-                FEATURE_NOT_SUPPORTED,
-                "aggregate function calls cannot contain set-returning function calls"
-            );
-            return self.at(loc, e);
+            return self.at(loc, sets_within("aggregate"));
         }
         if !clause.allows_sets() {
             let e = err!(
@@ -430,11 +440,7 @@ impl Analyser<'_> {
                 return self.at(loc, e);
             }
             if e.any(&mut |e| returns_set(e)) {
-                let e = err!(
-                    FEATURE_NOT_SUPPORTED,
-                    "aggregate function calls cannot contain set-returning function calls"
-                );
-                return self.at(loc, e);
+                return self.at(loc, sets_within("aggregate"));
             }
         }
         a.levels_up = up;
@@ -490,6 +496,10 @@ impl Analyser<'_> {
             return self.at(loc, e);
         }
         let _ = bare;
+        if args.iter().any(|e| e.any(&mut returns_set)) {
+            let at = self.level().last_set.unwrap_or(loc);
+            return self.at(at, sets_within("window"));
+        }
         let window = match &call.over {
             Some(over) => self.over(over)?,
             None => return self.at(loc, err!(INTERNAL_ERROR, "no window")),

@@ -593,7 +593,7 @@ impl Analyser<'_> {
             1 => Ok(best[0].0),
             n => {
                 let text = format!("{} {} {}", name(l), op.name, name(right));
-                self.operator_error(&text, n > 1, loc)
+                self.operator_error(&text, false, n > 1, loc)
             }
         }
     }
@@ -616,11 +616,11 @@ impl Analyser<'_> {
         let best = select(fits, &[right], |c| &c.1);
         match best.len() {
             1 => Ok(best[0].0),
-            n => self.operator_error(&format!("{} {}", op.name, name(right)), n > 1, loc),
+            n => self.operator_error(&format!("{} {}", op.name, name(right)), true, n > 1, loc),
         }
     }
 
-    fn operator_error<T>(&self, what: &str, ambiguous: bool, loc: Loc) -> Result<T> {
+    fn operator_error<T>(&self, what: &str, prefix: bool, ambiguous: bool, loc: Loc) -> Result<T> {
         let e = if ambiguous {
             SqlError::new(
                 SqlState::AMBIGUOUS_FUNCTION,
@@ -631,11 +631,15 @@ impl Analyser<'_> {
                  casts.",
             )
         } else {
+            let hint = if prefix {
+                "No operator matches the given name and argument type. You might need to add an \
+                 explicit type cast."
+            } else {
+                "No operator matches the given name and argument types. You might need to add \
+                 explicit type casts."
+            };
             SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("operator does not exist: {what}"))
-                .hint(
-                    "No operator matches the given name and argument types. You might need to add \
-                 explicit type casts.",
-                )
+                .hint(hint)
         };
         self.at(loc, e.into())
     }
@@ -652,7 +656,7 @@ impl Analyser<'_> {
         let o = self.find_operator(op, Some(lt), rt, loc)?;
         let Some((declared, result)) = settle(&[o.left, o.right], &[lt, rt], o.result) else {
             let text = format!("{} {} {}", name(lt), op.name, name(rt));
-            return self.operator_error(&text, false, loc);
+            return self.operator_error(&text, false, false, loc);
         };
         let l = self.argument(left.0, declared[0], left.1)?;
         let r = self.argument(right.0, declared[1], right.1)?;

@@ -140,6 +140,12 @@ pub(crate) fn typmod(e: &Expr) -> i32 {
     e.ty().typmod
 }
 
+/// The type `ty` that several became, with the modifier that all of them have.
+pub(crate) fn agreed<'a>(ty: Oid, mut list: impl Iterator<Item = &'a Expr>) -> TypeRef {
+    let Some(first) = list.next().map(Expr::ty) else { return TypeRef::of(ty) };
+    if first.oid == ty && list.all(|e| e.ty() == first) { first } else { TypeRef::of(ty) }
+}
+
 pub(crate) fn constant(ty: Oid, value: Datum) -> Expr {
     Expr::Const(Constant { ty: TypeRef::of(ty), value })
 }
@@ -322,6 +328,18 @@ impl Analyser<'_> {
         };
         let ty = TypeRef { oid: to.oid, typmod: input_typmod };
         Ok(Expr::Const(Constant { ty, value }))
+    }
+
+    /// A parameter whose type was found since it was met.
+    pub(super) fn inferred(&self, e: Expr) -> Expr {
+        match e {
+            Expr::Param { number, ty } if ty.oid == UNKNOWN => {
+                let known = self.params.types.get(number as usize - 1).filter(|t| t.is_valid());
+                let ty = known.map_or(ty, |t| TypeRef::of(types::domains::base_type(*t)));
+                Expr::Param { number, ty }
+            }
+            other => other,
+        }
     }
 
     pub(super) fn infer_param(
@@ -518,8 +536,11 @@ impl Analyser<'_> {
 }
 
 fn has_operator(op: &str, ty: Oid) -> bool {
-    if is_composite(ty) || ty == RECORD || element_type(ty).is_some() {
+    if is_composite(ty) || ty == RECORD {
         return true;
+    }
+    if let Some(element) = element_type(ty) {
+        return has_operator(op, element);
     }
     let class = types::registry::default_btree_class(ty).is_some();
     class

@@ -1,7 +1,7 @@
 //! Comparisons: operators and chains of them, rows, BETWEEN, IN, ANY, LIKE, IS.
 
 use super::Analyser;
-use super::coerce::{array_type, element_type, name};
+use super::coerce::{array_type, element_type, is_composite, name};
 use super::exprs::op;
 use crate::parse::ast::{self, ExprKind, IsTest, LikeKind, Loc, OpName};
 use base::{Result, err};
@@ -25,11 +25,9 @@ impl Analyser<'_> {
         };
         for (op, right, loc, left_ast) in chain.into_iter().rev() {
             let is_row = |e: &ast::Expr| matches!(&e.kind, ExprKind::Row { .. });
-            let comparison = matches!(op.name.as_str(), "=" | "<>" | "<" | "<=" | ">" | ">=");
-            let made = if comparison && is_row(left_ast) && is_row(right) {
+            let made = if is_row(left_ast) && is_row(right) {
                 self.row_comparison(op, left_ast, right, loc)?
-            } else if comparison && is_row(left_ast) && matches!(right.kind, ExprKind::Subquery(_))
-            {
+            } else if is_row(left_ast) && matches!(right.kind, ExprKind::Subquery(_)) {
                 let ExprKind::Subquery(q) = &right.kind else {
                     return self.at(loc, err!(INTERNAL_ERROR, "not a sub-select"));
                 };
@@ -62,6 +60,7 @@ impl Analyser<'_> {
         else {
             return self.at(loc, err!(INTERNAL_ERROR, "not a row comparison"));
         };
+        let (l, r) = (self.spread(l)?, self.spread(r)?);
         if l.len() != r.len() {
             let e = err!(SYNTAX_ERROR, "unequal number of entries in row expressions");
             return self.at(loc, e);
@@ -70,11 +69,7 @@ impl Analyser<'_> {
             let e = err!(FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length");
             return self.at(loc, e);
         }
-        let mut pairs = Vec::new();
-        for (a, b) in l.iter().zip(r) {
-            pairs.push(((self.expr(a)?, a.loc), (self.expr(b)?, b.loc)));
-        }
-        self.row_pairs(op, pairs, loc)
+        self.row_pairs(op, l.into_iter().zip(r).collect(), loc)
     }
 
     /// Compares pair by pair.
@@ -145,8 +140,10 @@ impl Analyser<'_> {
         let a = self.expr(arg)?;
         let l = self.expr(low)?;
         let h = self.expr(high)?;
+        // A parameter is of the type that the first comparison has found for it.
         let side = |s: &mut Self, name: &str, b: &Expr, at: Loc| {
-            s.binary(&op(name), (a.clone(), arg.loc), (b.clone(), at), loc)
+            let (a, b) = (s.inferred(a.clone()), s.inferred(b.clone()));
+            s.binary(&op(name), (a, arg.loc), (b, at), loc)
         };
         let one = |s: &mut Self, l: (&Expr, Loc), h: (&Expr, Loc)| -> Result<Expr> {
             Ok(if negated {
@@ -227,8 +224,9 @@ impl Analyser<'_> {
         } else {
             rest.splice(0..0, plain);
         }
-        for r in rest {
-            tests.push(self.binary(&name, (left.clone(), arg.loc), r, loc)?);
+        for (r, at) in rest {
+            let (l, r) = (self.inferred(left.clone()), self.inferred(r));
+            tests.push(self.binary(&name, (l, arg.loc), (r, at), loc)?);
         }
         Ok(match tests.len() {
             1 => tests.swap_remove(0),
@@ -341,7 +339,7 @@ impl Analyser<'_> {
     ) -> Result<Expr> {
         let kind = match (test, negated) {
             (IsTest::Null, _) => {
-                let a = self.known_expr(arg)?;
+                let a = self.expr(arg)?;
                 return Ok(Expr::IsNull { arg: Box::new(a), negated });
             }
             (IsTest::True, false) => BoolTestKind::IsTrue,
@@ -383,22 +381,36 @@ impl Analyser<'_> {
         let null = |e: &ast::Expr| matches!(e.kind, ExprKind::Null);
         if null(left) || null(right) {
             let arg = if null(right) { left } else { right };
-            let a = self.known_expr(arg)?;
-            return Ok(Expr::IsNull { arg: Box::new(a), negated: !negated });
+            let a = self.expr(arg)?;
+            // A row of NULLs is a row.
+            if !(a.ty().oid == RECORD || is_composite(a.ty().oid)) {
+                return Ok(Expr::IsNull { arg: Box::new(a), negated: !negated });
+            }
         }
         if let (ExprKind::Row { fields: l, .. }, ExprKind::Row { fields: r, .. }) =
             (&left.kind, &right.kind)
         {
+            let (l, r) = (self.spread(l)?, self.spread(r)?);
             if l.len() != r.len() {
                 let e = err!(SYNTAX_ERROR, "unequal number of entries in row expressions");
                 return self.at(loc, e);
             }
             let tests: Result<Vec<Expr>> =
-                l.iter().zip(r).map(|(a, b)| self.is_distinct(a, b, negated, loc)).collect();
+                l.into_iter().zip(r).map(|(a, b)| self.distinct_pair(a, b, negated, loc)).collect();
             return Ok(if negated { Expr::And(tests?) } else { Expr::Or(tests?) });
         }
         let l = (self.expr(left)?, left.loc);
         let r = (self.expr(right)?, right.loc);
+        self.distinct_pair(l, r, negated, loc)
+    }
+
+    fn distinct_pair(
+        &mut self,
+        l: (Expr, Loc),
+        r: (Expr, Loc),
+        negated: bool,
+        loc: Loc,
+    ) -> Result<Expr> {
         let (function, operator, left, right) = self.equality(l, r, loc)?;
         Ok(Expr::Distinct { function, operator, left, right, negated })
     }

@@ -86,17 +86,6 @@ impl Analyser<'_> {
         verb: &str,
         privilege: u32,
     ) -> Result<Arc<Table>> {
-        if name.schema.is_none()
-            && self.levels.iter().any(|l| l.ctes.iter().any(|c| c.name == name.name))
-            && self.catalog.table_by_name(None, &name.name)?.is_none()
-        {
-            let e = err!(
-                UNDEFINED_TABLE,
-                "relation \"{}\" cannot be the target of a modifying statement",
-                name.name
-            );
-            return self.at(name.loc, e);
-        }
         let t = self.relation(name)?;
         match t.kind {
             RelationKind::Table | RelationKind::PartitionedTable => {}
@@ -179,22 +168,32 @@ impl Analyser<'_> {
         item
     }
 
-    fn find_column<'t>(&self, t: &'t Table, column: &AssignTarget) -> Result<&'t Column> {
-        let Some(c) = t.column(&column.column) else {
-            let system = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
-            let e = if system.contains(&column.column.as_str()) {
-                err!(FEATURE_NOT_SUPPORTED, "cannot assign to system column \"{}\"", column.column)
-            } else {
-                err!(
-                    UNDEFINED_COLUMN,
-                    "column \"{}\" of relation \"{}\" does not exist",
-                    column.column,
-                    t.name
-                )
-            };
-            return self.at(column.loc, e);
-        };
-        Ok(c)
+    fn find_column<'t>(
+        &self,
+        t: &'t Table,
+        column: &AssignTarget,
+        update: bool,
+    ) -> Result<&'t Column> {
+        if let Some(c) = t.column(&column.column) {
+            return Ok(c);
+        }
+        let system = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
+        if update && system.contains(&column.column.as_str()) {
+            let text = format!("cannot assign to system column \"{}\"", column.column);
+            return self
+                .at(column.loc, SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).into());
+        }
+        let text =
+            format!("column \"{}\" of relation \"{}\" does not exist", column.column, t.name);
+        let mut e = SqlError::new(SqlState::UNDEFINED_COLUMN, text);
+        let target = self.levels.last().and_then(|l| l.rtes.first());
+        if update
+            && matches!(column.indirection.first(), Some(ast::Indirection::Field(_)))
+            && target.is_some_and(|entry| entry.alias == column.column)
+        {
+            e = e.hint("SET target columns cannot be qualified with the relation name.");
+        }
+        self.at(column.loc, e.into())
     }
 
     /// Refuses values for generated and identity columns where SQL does.
@@ -290,7 +289,7 @@ impl Analyser<'_> {
             columns.extend(all.map(|column| Given { column, part: None, loc: s.table.loc }));
         }
         for c in &s.columns {
-            let column = self.find_column(t, c)?;
+            let column = self.find_column(t, c, false)?;
             let part = self.part_of(column, c, false)?;
             let twice = |o: &Given| {
                 o.column.number == column.number && (o.part.is_none() || part.is_none())
@@ -447,7 +446,7 @@ impl Analyser<'_> {
         for clause in list {
             match clause {
                 SetClause::Single { target, value } => {
-                    let c = self.find_column(t, target)?;
+                    let c = self.find_column(t, target, true)?;
                     let e = if target.indirection.is_empty() {
                         self.set_value(c, value)?
                     } else {
@@ -528,7 +527,7 @@ impl Analyser<'_> {
                     return wrong(self);
                 }
                 for (target, v) in targets.iter().zip(fields) {
-                    let c = self.find_column(t, target)?;
+                    let c = self.find_column(t, target, true)?;
                     self.may_set(c, true, None, value.loc)?;
                     let e = self.assign(v, c.declared(), &c.name, value.loc)?;
                     self.push_assignment(out, c, e, target.loc)?;
@@ -540,7 +539,7 @@ impl Analyser<'_> {
                     return wrong(self);
                 }
                 for (target, v) in targets.iter().zip(fields) {
-                    let c = self.find_column(t, target)?;
+                    let c = self.find_column(t, target, true)?;
                     let e = if target.indirection.is_empty() {
                         self.set_value(c, v)?
                     } else {
@@ -571,7 +570,7 @@ impl Analyser<'_> {
                     ty: TypeRef::of(RECORD),
                 };
                 for (index, (target, (n, ty))) in targets.iter().zip(columns).enumerate() {
-                    let c = self.find_column(t, target)?;
+                    let c = self.find_column(t, target, true)?;
                     self.may_set(c, true, None, target.loc)?;
                     let field = Expr::Field { arg: Box::new(row.clone()), index, name: n, ty };
                     let e = match self.part_of(c, target, true)? {
@@ -585,11 +584,6 @@ impl Analyser<'_> {
                     self.push_assignment(out, c, e, target.loc)?;
                 }
                 Ok(())
-            }
-            _ if targets.len() == 1 => {
-                let c = self.find_column(t, &targets[0])?;
-                let e = self.set_value(c, value)?;
-                self.push_assignment(out, c, e, targets[0].loc)
             }
             _ => self.at(
                 value.loc,
@@ -613,7 +607,8 @@ impl Analyser<'_> {
         item.lateral_only = false;
         let items = &mut self.level().items;
         items[0] = item;
-        if items[1..].iter().any(|i| i.by_name && i.name == items[0].name && !i.name.is_empty()) {
+        let target = &items[0];
+        if items[1..].iter().any(|i| i.is_called_as(target)) {
             return Err(err!(
                 DUPLICATE_ALIAS,
                 "table name \"{}\" specified more than once",

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::coerce::{array_type, bool_const, can_coerce, constant, element_type, name};
+use super::coerce::{agreed, array_type, bool_const, can_coerce, constant, element_type, name};
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, Loc, OpName};
 use base::{Oid, Result, err};
@@ -11,6 +11,11 @@ use types::{Datum, Text};
 
 pub(crate) fn op(name: &str) -> OpName {
     OpName { schema: None, name: name.to_owned() }
+}
+
+/// Is it an array that others may stack up with? Vectors and domains are none.
+fn is_array(ty: Oid) -> bool {
+    !matches!(ty, INT2VECTOR | OIDVECTOR) && element_type(ty).is_some()
 }
 
 impl Analyser<'_> {
@@ -80,13 +85,15 @@ impl Analyser<'_> {
             }),
             ExprKind::Coalesce(list) => {
                 let (args, ty) = self.without_sets("COALESCE", |a| a.common(list, "COALESCE"))?;
-                Ok(Expr::Coalesce { args, ty: TypeRef::of(ty) })
+                let ty = agreed(ty, args.iter());
+                Ok(Expr::Coalesce { args, ty })
             }
             ExprKind::MinMax { greatest, args } => {
                 let what = if *greatest { "GREATEST" } else { "LEAST" };
                 let (args, ty) = self.common(args, what)?;
                 self.must_be_sortable(ty, loc)?;
-                Ok(Expr::MinMax { greatest: *greatest, args, ty: TypeRef::of(ty) })
+                let ty = agreed(ty, args.iter());
+                Ok(Expr::MinMax { greatest: *greatest, args, ty })
             }
             ExprKind::NullIf(a, b) => self.null_if(a, b, loc),
             ExprKind::SqlValue { kind, precision } => Ok(self.sql_value(*kind, *precision)),
@@ -310,7 +317,12 @@ impl Analyser<'_> {
             Some((e, l)) => Some(Box::new(self.to_common(e, ty, "CASE/ELSE", l)?)),
         };
         let operand = operand.map(|(o, _)| Box::new(o));
-        Ok(Expr::Case { operand, arms: out, otherwise, ty: TypeRef::of(ty) })
+        // Without ELSE there is a NULL that no modifier was said of.
+        let ty = match &otherwise {
+            Some(e) => agreed(ty, out.iter().map(|arm| &arm.then).chain([&**e])),
+            None => TypeRef::of(ty),
+        };
+        Ok(Expr::Case { operand, arms: out, otherwise, ty })
     }
 
     fn cast(&mut self, arg: &ast::Expr, ty: &ast::TypeName, loc: Loc) -> Result<Expr> {
@@ -375,8 +387,8 @@ impl Analyser<'_> {
                 ty: TypeRef::of(ty),
             });
         }
-        // Elements that are arrays stack up.
-        let multidim = nested || made.iter().any(|(e, _)| element_type(e.ty().oid).is_some());
+        // Elements that are arrays stack up, NULL beside them.
+        let multidim = nested || made.iter().any(|(e, _)| is_array(e.ty().oid));
         let types: Vec<(Oid, Loc)> = made.iter().map(|(e, l)| (e.ty().oid, *l)).collect();
         let to = match element {
             Some(t) if multidim => TypeRef::of(array_type(t.oid).unwrap_or(TEXT_ARRAY)),
@@ -410,23 +422,31 @@ impl Analyser<'_> {
                 }
             }
         };
+        let typmod = agreed(to.oid, elements.iter()).typmod;
         Ok(Expr::Array {
             elements,
             element_type: TypeRef::of(element_oid),
             multidim,
-            ty: TypeRef::of(ty),
+            ty: TypeRef { oid: ty, typmod },
         })
+    }
+
+    /// A list's expressions, with what `t.*` and `(row).*` stand for in their places.
+    pub(super) fn spread(&mut self, list: &[ast::Expr]) -> Result<Vec<(Expr, Loc)>> {
+        let mut out = Vec::with_capacity(list.len());
+        for e in list {
+            match self.star_target(e)? {
+                Some(columns) => out.extend(columns.into_iter().map(|(_, x)| (x.plain(), e.loc))),
+                None => out.push((self.expr(e)?, e.loc)),
+            }
+        }
+        Ok(out)
     }
 
     pub(super) fn row(&mut self, fields: &[ast::Expr], loc: Loc) -> Result<Expr> {
         let mut out = Vec::new();
-        for f in fields {
-            match &f.kind {
-                ExprKind::Star(names) => {
-                    out.extend(self.star(names, f.loc)?.into_iter().map(|(_, e)| e.plain()));
-                }
-                _ => out.push(self.known_expr(f)?),
-            }
+        for (e, loc) in self.spread(fields)? {
+            out.push(self.known(e, loc)?);
         }
         if out.len() > 1664 {
             let e = err!(TOO_MANY_COLUMNS, "ROW expressions can have at most 1664 entries");

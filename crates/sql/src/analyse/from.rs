@@ -83,12 +83,7 @@ impl Analyser<'_> {
             if !new.by_name || new.name.is_empty() {
                 continue;
             }
-            let clash = |o: &Item| {
-                o.by_name
-                    && o.name == new.name
-                    && (o.schema == new.schema || o.schema.is_none() || new.schema.is_none())
-            };
-            if items[first..middle].iter().any(clash) {
+            if items[first..middle].iter().any(|o| o.is_called_as(new)) {
                 return Err(err!(
                     DUPLICATE_ALIAS,
                     "table name \"{}\" specified more than once",
@@ -262,6 +257,15 @@ impl Analyser<'_> {
         let calls = spread.as_deref().unwrap_or(calls);
         for (ast, own) in calls {
             let call = self.known_expr(ast)?;
+            let mut within = false;
+            call.for_children(&mut |e| within |= e.any(&mut super::calls::returns_set));
+            if within {
+                let e = err!(
+                    FEATURE_NOT_SUPPORTED,
+                    "set-returning functions must appear at top level of FROM"
+                );
+                return self.at(ast.loc, e);
+            }
             let definitions = if own.is_empty() { definitions } else { own };
             let fname = super::select::column_label(ast);
             if title.is_empty() {
@@ -396,7 +400,14 @@ impl Analyser<'_> {
         }
         let mut columns: Vec<(String, Expr)> = Vec::new();
         let mut tests = Vec::new();
-        for (n, at) in &using {
+        for (i, (n, at)) in using.iter().enumerate() {
+            if using[..i].iter().any(|(o, _)| o == n) {
+                let e = err!(
+                    DUPLICATE_COLUMN,
+                    "column name \"{n}\" appears more than once in USING clause"
+                );
+                return self.at(*at, e);
+            }
             let a = self.using_column(&lcols, n, "left", *at)?;
             let b = self.using_column(&rcols, n, "right", *at)?;
             tests.push(self.binary(&op("="), (a.clone(), *at), (b.clone(), *at), *at)?);
@@ -541,6 +552,8 @@ impl Analyser<'_> {
                 let ty = if a.ty() == b.ty() { a.ty() } else { TypeRef::of(ty) };
                 Expr::Coalesce { args: vec![fix(self, a)?, fix(self, b)?], ty }
             }
+            // Either will do: the one that is as it stands in its table.
+            JoinKind::Inner if a.ty().oid != ty && b.ty().oid == ty => b,
             _ => fix(self, a)?,
         })
     }

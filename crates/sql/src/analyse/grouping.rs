@@ -220,7 +220,7 @@ impl Analyser<'_> {
         let cname = match column {
             0 => "*".to_owned(),
             n if n > 0 => entry.column_names.get(n as usize - 1).cloned().unwrap_or_default(),
-            _ => "ctid".to_owned(),
+            n => super::scope::system_column(n).unwrap_or_default().to_owned(),
         };
         let full = if entry.alias.is_empty() { cname } else { format!("{}.{cname}", entry.alias) };
         let loc = self

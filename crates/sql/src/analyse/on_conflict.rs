@@ -41,11 +41,8 @@ impl Analyser<'_> {
         let level = self.level();
         level.rtes.push(entry);
         let rte = level.rtes.len() - 1;
+        // Every bare name is a column of both: ambiguous.
         level.items.push(Item::table(rte, "excluded"));
-        // Bare names mean the target's columns only when excluded's are qualified.
-        if let Some(i) = level.items.last_mut() {
-            i.by_column = false;
-        }
         let update = Some(self.set_list(set, t)?);
         let filter = self.condition(c.filter.as_ref(), Clause::Where, "WHERE")?;
         Ok(OnConflict { arbiters, update, filter, excluded_rte: Some(rte) })

@@ -30,6 +30,14 @@ pub(crate) struct Item {
 }
 
 impl Item {
+    /// Do both go by one name? Tables of two schemas without aliases do not.
+    pub fn is_called_as(&self, other: &Item) -> bool {
+        self.by_name
+            && !self.name.is_empty()
+            && self.name == other.name
+            && (self.schema == other.schema || self.schema.is_none() || other.schema.is_none())
+    }
+
     pub fn table(rte: usize, name: impl Into<String>) -> Item {
         Item {
             rte,
@@ -158,7 +166,7 @@ impl Analyser<'_> {
         for up in 0..self.levels.len() {
             let level = &self.levels[self.levels.len() - 1 - up];
             let mut found: Option<Expr> = None;
-            let mut wrong: Option<String> = None;
+            let mut wrong: Option<&Item> = None;
             for item in level.items.iter().filter(|i| i.by_column) {
                 if item.lateral_only && !level.lateral {
                     continue;
@@ -167,7 +175,7 @@ impl Analyser<'_> {
                     Found::No => {}
                     Found::One(e) if found.is_none() => {
                         if item.forbidden {
-                            wrong = Some(item.name.clone());
+                            wrong = Some(item);
                         }
                         found = Some(e);
                     }
@@ -178,8 +186,8 @@ impl Analyser<'_> {
                     }
                 }
             }
-            if let Some(table) = wrong {
-                return self.invalid_reference(&table, loc);
+            if let Some(item) = wrong {
+                return self.invalid_reference(item, &item.name, loc);
             }
             if let Some(e) = found {
                 return Ok(Some(self.seen(e, up, loc)));
@@ -188,15 +196,21 @@ impl Analyser<'_> {
         Ok(None)
     }
 
-    fn invalid_reference<T>(&self, table: &str, loc: Loc) -> Result<T> {
-        let e = SqlError::new(
+    /// An item that stands where it may not be referred to; `written`: what it was called.
+    fn invalid_reference<T>(&self, item: &Item, written: &str, loc: Loc) -> Result<T> {
+        let mut e = SqlError::new(
             SqlState::UNDEFINED_TABLE,
-            format!("invalid reference to FROM-clause entry for table \"{table}\""),
+            format!("invalid reference to FROM-clause entry for table \"{written}\""),
         )
         .detail(format!(
-            "There is an entry for table \"{table}\", but it cannot be referenced from this part \
-             of the query."
+            "There is an entry for table \"{}\", but it cannot be referenced from this part \
+             of the query.",
+            item.name
         ));
+        if item.lateral_only && !item.forbidden {
+            let hint = "To reference that table, you must mark this subquery with LATERAL.";
+            e = e.hint(hint);
+        }
         self.at(loc, e.into())
     }
 
@@ -217,12 +231,16 @@ impl Analyser<'_> {
                 if schema.is_some() && item.schema.as_deref() != schema {
                     continue;
                 }
-                if item.forbidden || (item.lateral_only && !level.lateral) {
-                    return self.invalid_reference(name, loc);
+                if item.lateral_only && !level.lateral {
+                    // Out of sight: a query around may have one of that name.
+                    continue;
                 }
                 if hit.is_some() {
                     let e = err!(AMBIGUOUS_ALIAS, "table reference \"{name}\" is ambiguous");
                     return self.at(loc, e);
+                }
+                if item.forbidden {
+                    return self.invalid_reference(item, &item.name, loc);
                 }
                 hit = Some(i);
             }
@@ -252,12 +270,9 @@ impl Analyser<'_> {
                 self.at(loc, e)
             }
             Found::No => {
-                let mut e = SqlError::new(
-                    SqlState::UNDEFINED_COLUMN,
-                    format!("column {table}.{column} does not exist"),
-                );
-                e.hint = self.column_hint(Some(table), column);
-                self.at(loc, e.into())
+                let text = format!("column {table}.{column} does not exist");
+                let e = SqlError::new(SqlState::UNDEFINED_COLUMN, text);
+                self.missing(e, Some(table), column, loc)
             }
         }
     }
@@ -355,35 +370,56 @@ impl Analyser<'_> {
     }
 
     pub fn no_column<T>(&self, column: &str, loc: Loc) -> Result<T> {
-        let mut e = SqlError::new(
-            SqlState::UNDEFINED_COLUMN,
-            format!("column \"{column}\" does not exist"),
-        );
-        // It may be there, but out of sight.
+        let text = format!("column \"{column}\" does not exist");
+        self.missing(SqlError::new(SqlState::UNDEFINED_COLUMN, text), None, column, loc)
+    }
+
+    /// Says where else a column is that was not found: out of sight, or by a name that is much like it.
+    fn missing<T>(
+        &self,
+        mut e: SqlError,
+        table: Option<&str>,
+        column: &str,
+        loc: Loc,
+    ) -> Result<T> {
         for level in self.levels.iter().rev() {
-            for item in &level.items {
-                let hidden = item.forbidden || (item.lateral_only && !level.lateral);
-                if hidden && !matches!(Self::column_of(&level.rtes, item, column), Found::No) {
-                    e.detail = Some(format!(
-                        "There is a column named \"{column}\" in table \"{}\", but it cannot be \
-                         referenced from this part of the query.",
-                        item.name
-                    ));
-                    return self.at(loc, e.into());
+            for item in level.items.iter().filter(|i| table.is_none_or(|t| i.name == t)) {
+                let unseen = item.lateral_only && !level.lateral;
+                if !(item.forbidden || unseen)
+                    || matches!(Self::column_of(&level.rtes, item, column), Found::No)
+                {
+                    continue;
                 }
+                e.detail = Some(format!(
+                    "There is a column named \"{column}\" in table \"{}\", but it cannot be \
+                     referenced from this part of the query.",
+                    item.name
+                ));
+                if unseen && !item.forbidden && item.by_column {
+                    let hint =
+                        "To reference that column, you must mark this subquery with LATERAL.";
+                    e.hint = Some(hint.to_owned());
+                }
+                return self.at(loc, e.into());
             }
         }
-        e.hint = self.column_hint(None, column);
+        e.hint = self.column_hint(table, column);
         self.at(loc, e.into())
     }
 
     pub fn no_table<T>(&self, name: &str, loc: Loc) -> Result<T> {
         for level in self.levels.iter().rev() {
+            if let Some(item) = level.items.iter().find(|i| i.by_name && i.name == name) {
+                return self.invalid_reference(item, &item.name, loc);
+            }
             for item in &level.items {
                 let rte = &level.rtes[item.rte];
                 let RteKind::Relation { oid, .. } = rte.kind else { continue };
                 let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid)) else { continue };
                 if t.name == name && item.name != name {
+                    if item.forbidden || item.lateral_only && !level.lateral {
+                        return self.invalid_reference(item, name, loc);
+                    }
                     let e = SqlError::new(
                         SqlState::UNDEFINED_TABLE,
                         format!("invalid reference to FROM-clause entry for table \"{name}\""),

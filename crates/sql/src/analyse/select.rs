@@ -37,19 +37,7 @@ fn label(e: &ast::Expr) -> Option<(String, u8)> {
         ExprKind::NullIf(..) => sure("nullif"),
         ExprKind::Grouping(_) => sure("grouping"),
         ExprKind::Exists(_) => sure("exists"),
-        ExprKind::Subquery(q) => match &q.body {
-            SelectBody::Core(c) => {
-                let t = c.targets.first()?;
-                match &t.alias {
-                    Some(a) => Some((a.clone(), 2)),
-                    None => label(&t.expr),
-                }
-            }
-            SelectBody::Values(_) => sure("column1"),
-            SelectBody::SetOp { left, .. } => {
-                label(&ast::Expr { kind: ExprKind::Subquery(left.clone()), loc: e.loc })
-            }
-        },
+        ExprKind::Subquery(q) => sure(&only_column(q)),
         ExprKind::SqlValue { kind, .. } => {
             use expr::SqlValueFunction as S;
             sure(match kind {
@@ -66,6 +54,37 @@ fn label(e: &ast::Expr) -> Option<(String, u8)> {
             })
         }
         _ => None,
+    }
+}
+
+/// What the column of a sub-select is called; that it has no name is a name, too.
+fn only_column(q: &Select) -> String {
+    match &q.body {
+        SelectBody::Core(c) => match c.targets.first() {
+            Some(Target { alias: Some(a), .. }) => a.clone(),
+            Some(t) => column_label(&t.expr),
+            None => column_label(&ast::Expr { kind: ExprKind::Null, loc: q.loc }),
+        },
+        SelectBody::Values(_) => "column1".into(),
+        SelectBody::SetOp { left, .. } => only_column(left),
+    }
+}
+
+/// Does the name of this come from `*` in a sub-select?
+fn is_of_star(e: &ast::Expr) -> bool {
+    let of = |mut q: &Select| {
+        while let SelectBody::SetOp { left, .. } = &q.body {
+            q = left;
+        }
+        matches!(&q.body, SelectBody::Core(c)
+            if c.targets.first().is_some_and(|t| matches!(t.expr.kind, ExprKind::Star(_) | ExprKind::FieldStar(_))))
+    };
+    match &e.kind {
+        ExprKind::Subquery(q) => of(q),
+        ExprKind::Cast { arg, .. }
+        | ExprKind::Collate { arg, .. }
+        | ExprKind::Subscript { arg, .. } => is_of_star(arg),
+        _ => false,
     }
 }
 
@@ -162,7 +181,7 @@ impl Analyser<'_> {
             }
             let name = match &t.alias {
                 Some(a) => a.clone(),
-                None => column_label(&t.expr),
+                None => self.spread_label(&t.expr, &e).unwrap_or_else(|| column_label(&t.expr)),
             };
             let entry = self.entry(e, name);
             out.push(entry);
@@ -172,6 +191,21 @@ impl Analyser<'_> {
             return Err(err!(TOO_MANY_COLUMNS, "target lists can have at most 1664 entries"));
         }
         Ok(out)
+    }
+
+    /// The name of an output that is a sub-select's of all columns, of which there is one.
+    fn spread_label(&mut self, written: &ast::Expr, e: &Expr) -> Option<String> {
+        if !is_of_star(written) {
+            return None;
+        }
+        let mut found = None;
+        e.walk(&mut |e| {
+            if let Expr::SubLink { subquery, .. } = e {
+                found = found.or(Some(*subquery));
+            }
+        });
+        let sub = self.level().sub_selects.get(found?)?;
+        sub.targets.first().map(|t| t.name.clone())
     }
 
     fn core(&mut self, s: &Select, c: &SelectCore, keep_unknown: bool) -> Result<Query> {
@@ -278,7 +312,7 @@ impl Analyser<'_> {
     }
 
     /// The target that a bare name or a position means. None: an expression of its own.
-    fn output_column(
+    pub(super) fn output_column(
         &mut self,
         e: &ast::Expr,
         targets: &[TargetEntry],
@@ -328,7 +362,10 @@ impl Analyser<'_> {
                     }
                 }
             }
-            ExprKind::String(_) | ExprKind::Null | ExprKind::Bool(_) => {
+            ExprKind::String(_)
+            | ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::BitString { .. } => {
                 let e2 = err!(SYNTAX_ERROR, "non-integer constant in {clause}");
                 self.at(e.loc, e2)
             }
@@ -366,24 +403,24 @@ impl Analyser<'_> {
         }
     }
 
+    /// USING wants `<` or `>`.
+    pub(super) fn ordering_operator(&self, s: &SortBy) -> Result<()> {
+        let Some(op) = &s.using else { return Ok(()) };
+        if matches!(op.name.as_str(), "<" | ">") {
+            return Ok(());
+        }
+        let text = format!("operator {} is not a valid ordering operator", op.name);
+        let e = SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+            .hint("Ordering operators must be \"<\" or \">\" members of btree operator families.");
+        self.at(s.expr.loc, e.into())
+    }
+
     fn order_by(&mut self, list: &[SortBy], targets: &mut [TargetEntry]) -> Result<Vec<SortKey>> {
         let mut out: Vec<SortKey> = Vec::with_capacity(list.len());
         for s in list {
             let expr = self.sort_expr(&s.expr, targets, "ORDER BY")?;
             self.must_be_sortable(expr.ty().oid, s.expr.loc)?;
-            if let Some(op) = &s.using
-                && !matches!(op.name.as_str(), "<" | ">" | "<=" | ">=")
-            {
-                let e = SqlError::new(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("operator {} is not a valid ordering operator", op.name),
-                )
-                .hint(
-                    "Ordering operators must be \"<\" or \">\" members of btree operator \
-                         families.",
-                );
-                return self.at(s.expr.loc, e.into());
-            }
+            self.ordering_operator(s)?;
             if out.iter().any(|k| k.expr == expr) {
                 continue;
             }
@@ -529,7 +566,10 @@ impl Analyser<'_> {
         match d {
             DistinctClause::No => Ok(Distinct::No),
             DistinctClause::All => {
-                for t in targets.iter() {
+                for t in targets.iter_mut() {
+                    if t.expr.ty().oid == UNKNOWN {
+                        t.expr = self.known(t.expr.clone(), s.loc)?;
+                    }
                     self.must_be_equatable(t.expr.as_plain().ty().oid, s.loc)?;
                 }
                 for (k, a) in order_by.iter().zip(&s.order_by) {
@@ -581,19 +621,16 @@ impl Analyser<'_> {
     /// VALUES as a query.
     fn values(&mut self, s: &Select, rows: &[Vec<ast::Expr>], keep_unknown: bool) -> Result<Query> {
         let saved = self.enter(Clause::Values);
-        let width = rows.first().map_or(0, Vec::len);
         let mut made: Vec<Vec<(Expr, ast::Loc)>> = Vec::with_capacity(rows.len());
         for r in rows {
-            if r.len() != width {
+            let row = self.spread(r)?;
+            if made.first().is_some_and(|first| first.len() != row.len()) {
                 let e = err!(SYNTAX_ERROR, "VALUES lists must all be the same length");
                 return self.at(r.first().map_or(s.loc, |e| e.loc), e);
             }
-            let mut row = Vec::with_capacity(width);
-            for e in r {
-                row.push((self.expr(e)?, e.loc));
-            }
             made.push(row);
         }
+        let width = made.first().map_or(0, Vec::len);
         let mut types = Vec::new();
         for i in 0..width {
             let column: Vec<(Oid, ast::Loc)> =

@@ -61,25 +61,13 @@ impl Analyser<'_> {
             .collect();
         let mut order_by = Vec::new();
         for k in &s.order_by {
-            let index = match &k.expr.kind {
-                ExprKind::Number(n) => {
-                    let i = n.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-                    match i.filter(|i| *i < names.len()) {
-                        Some(i) => i,
-                        None => {
-                            let e = err!(
-                                INVALID_COLUMN_REFERENCE,
-                                "ORDER BY position {n} is not in select list"
-                            );
-                            return self.at(k.expr.loc, e);
-                        }
-                    }
+            let index = match (self.output_column(&k.expr, &targets, "ORDER BY")?, &k.expr.kind) {
+                (Some(i), _) => i,
+                (None, ExprKind::Column(c)) if c.len() == 1 => {
+                    return self.no_column(&c[0], k.expr.loc);
                 }
-                ExprKind::Column(c) if c.len() == 1 => {
-                    match names.iter().position(|n| *n == c[0]) {
-                        Some(i) => i,
-                        None => return self.no_column(&c[0], k.expr.loc),
-                    }
+                (None, ExprKind::Column(c)) if c.len() > 1 => {
+                    return self.no_table(&c[c.len() - 2], k.expr.loc);
                 }
                 _ => {
                     let e = SqlError::new(
@@ -95,6 +83,7 @@ impl Analyser<'_> {
                 }
             };
             self.must_be_sortable(types[index].oid, k.expr.loc)?;
+            self.ordering_operator(k)?;
             order_by.push(SortKey {
                 expr: Expr::Slot { index, ty: types[index] },
                 descending: k.descending,
@@ -277,16 +266,12 @@ impl Analyser<'_> {
             return self.at(c.loc, malformed());
         }
         if mentions(left, &c.name) && left.with.is_none() {
-            let known = self.catalog.table_by_name(None, &c.name)?.is_some();
-            if !known {
-                let e = err!(
-                    INVALID_RECURSION,
-                    "recursive reference to query \"{}\" must not appear within its \
-                     non-recursive term",
-                    c.name
-                );
-                return self.at(c.loc, e);
-            }
+            let e = err!(
+                INVALID_RECURSION,
+                "recursive reference to query \"{}\" must not appear within its non-recursive term",
+                c.name
+            );
+            return self.at(c.loc, e);
         }
         if let Some((within, loc)) = misplaced(right, &c.name) {
             let e = err!(

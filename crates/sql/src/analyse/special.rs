@@ -322,10 +322,17 @@ impl Analyser<'_> {
             return self.at(loc, e);
         };
         let Some(index) = columns.iter().position(|(n, _)| n == field) else {
+            if let Expr::Var { levels_up, rte, column: 0, .. } = &e
+                && let Some(at) = self.levels.len().checked_sub(1 + *levels_up as usize)
+                && let Some(entry) = self.levels[at].rtes.get(*rte)
+            {
+                let e = err!(UNDEFINED_COLUMN, "column {}.{field} does not exist", entry.alias);
+                return self.at(loc, e);
+            }
             let e = err!(UNDEFINED_COLUMN, "column \"{field}\" not found in data type record");
             return self.at(loc, e);
         };
-        Ok(field_of(&e, index, &columns))
+        Ok(self.field_of(&e, index, &columns))
     }
 
     /// `(row).*`
@@ -335,17 +342,27 @@ impl Analyser<'_> {
             let e = err!(WRONG_OBJECT_TYPE, "type {} is not composite", name(e.ty().oid));
             return self.at(loc, e);
         };
-        Ok((0..columns.len()).map(|i| (columns[i].0.clone(), field_of(&e, i, &columns))).collect())
+        let field = |i: usize| (columns[i].0.clone(), self.field_of(&e, i, &columns));
+        Ok((0..columns.len()).map(field).collect())
     }
-}
 
-fn field_of(e: &Expr, index: usize, columns: &[(String, TypeRef)]) -> Expr {
-    match e {
-        Expr::Row { fields, .. } => fields[index].clone(),
-        _ => {
-            let (name, ty) = columns[index].clone();
-            let arg = Box::new(e.clone());
-            Expr::Field { arg, index, name, ty: ty.base() }.declared(ty)
+    fn field_of(&self, e: &Expr, index: usize, columns: &[(String, TypeRef)]) -> Expr {
+        let (name, ty) = columns[index].clone();
+        match e {
+            Expr::Row { fields, .. } => fields[index].clone(),
+            // Of a whole row in sight it is the column.
+            Expr::Var { levels_up, rte, column: 0, .. } => {
+                let entry = self.levels.len().checked_sub(1 + *levels_up as usize);
+                let entry = entry.and_then(|at| self.levels[at].rtes.get(*rte));
+                let names = entry.map_or(&[][..], |entry| &entry.column_names);
+                let shown = names.iter().enumerate().filter(|(_, n)| !n.is_empty());
+                let column = shown.map(|(i, _)| i as i32 + 1).nth(index).unwrap_or(0);
+                Expr::Var { levels_up: *levels_up, rte: *rte, column, ty: ty.base() }.declared(ty)
+            }
+            _ => {
+                let arg = Box::new(e.clone());
+                Expr::Field { arg, index, name, ty: ty.base() }.declared(ty)
+            }
         }
     }
 }

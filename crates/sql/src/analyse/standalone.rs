@@ -483,23 +483,14 @@ fn immutable(e: &Expr) -> bool {
             }
         }
         Expr::SqlValue { .. } | Expr::NextValue { .. } => true,
+        // Through text: dates depend on settings, and labels of enums may be renamed.
         Expr::CoerceViaIo { arg, ty, .. } => {
-            // through text: dates and the like depend on settings
-            let stable = |t: base::Oid| {
-                matches!(
-                    t,
-                    oids::DATE
-                        | oids::TIMESTAMP
-                        | oids::TIMESTAMPTZ
-                        | oids::TIME
-                        | oids::TIMETZ
-                        | oids::INTERVAL
-                        | oids::REGCLASS
-                        | oids::REGTYPE
-                )
+            let steady = |function: &str| {
+                types::facts::procs_by_name(function).iter().all(|p| p.volatility == 'i')
             };
-            // and labels of enums may be renamed
-            stable(arg.ty().oid) || stable(ty.oid) || has_labels(arg.ty().oid) || has_labels(ty.oid)
+            let output = types::type_info(arg.ty().oid).is_some_and(|t| steady(t.output));
+            let input = types::type_info(ty.oid).is_some_and(|t| steady(t.input));
+            !(output && input) || has_labels(arg.ty().oid) || has_labels(ty.oid)
         }
         _ => false,
     })

@@ -129,11 +129,7 @@ impl Analyser<'_> {
         let columns = Self::columns(&q);
         let mut operands = Vec::new();
         match &left.kind {
-            ExprKind::Row { fields, .. } => {
-                for f in fields {
-                    operands.push((self.expr(f)?, f.loc));
-                }
-            }
+            ExprKind::Row { fields, .. } => operands = self.spread(fields)?,
             _ => operands.push((self.expr(left)?, left.loc)),
         }
         self.column_count(operands.len(), columns.len(), loc)?;
@@ -172,7 +168,8 @@ impl Analyser<'_> {
         let q = self.sub_query(query, loc)?;
         let columns = Self::columns(&q);
         let names: Vec<String> = q.targets.iter().map(|t| t.name.clone()).collect();
-        self.column_count(fields.len(), columns.len(), loc)?;
+        let left = self.spread(fields)?;
+        self.column_count(left.len(), columns.len(), loc)?;
         let subquery = self.add(q);
         let row = Expr::SubLink {
             kind: SubLinkKind::Row,
@@ -181,14 +178,14 @@ impl Analyser<'_> {
             ty: TypeRef::of(types::oids::RECORD),
         };
         let mut pairs = Vec::new();
-        for (i, f) in fields.iter().enumerate() {
+        for (i, l) in left.into_iter().enumerate() {
             let field = Expr::Field {
                 arg: Box::new(row.clone()),
                 index: i,
                 name: names[i].clone(),
                 ty: columns[i],
             };
-            pairs.push(((self.expr(f)?, f.loc), (field, loc)));
+            pairs.push((l, (field, loc)));
         }
         self.row_pairs(op, pairs, loc)
     }

@@ -4,7 +4,7 @@ use super::coerce::{can_coerce, name};
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, Bound, Loc, Over, SortBy, WindowSpec};
 use crate::query::{FrameBound, FrameExclude, FrameMode, WindowDefinition, WindowFrame};
-use base::{Oid, Result, err};
+use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::SortKey;
 use expr::{Expr, TypeRef};
 use types::facts::CastContext;
@@ -66,6 +66,10 @@ impl Analyser<'_> {
         for s in list {
             let expr = self.known_expr(&s.expr)?;
             self.must_be_sortable(expr.ty().oid, s.expr.loc)?;
+            self.ordering_operator(s)?;
+            if out.iter().any(|k: &SortKey| k.expr == expr) {
+                continue;
+            }
             out.push(SortKey {
                 expr,
                 descending: s.descending,
@@ -100,11 +104,12 @@ impl Analyser<'_> {
                 return self.at(spec.loc, e);
             }
             if b.frame.explicit {
-                let e = err!(
-                    WINDOWING_ERROR,
-                    "cannot copy window \"{base}\" because it has a frame clause"
-                );
-                return self.at(spec.loc, e);
+                let text = format!("cannot copy window \"{base}\" because it has a frame clause");
+                let mut e = SqlError::new(SqlState::WINDOWING_ERROR, text);
+                if spec.order_by.is_empty() && spec.frame.is_none() {
+                    e = e.hint("Omit the parentheses in this OVER clause.");
+                }
+                return self.at(spec.loc, e.into());
             }
             partition_by = b.partition_by;
             if order_by.is_empty() {

@@ -10,6 +10,17 @@ use expr::tree::{CallForm, SortKey};
 use expr::{Constant, Expr, TypeRef};
 use types::{Datum, quote_ident};
 
+/// What stands below casts that nobody wrote.
+pub(super) fn uncast(e: &Expr) -> &Expr {
+    match e {
+        Expr::Relabel { arg, explicit: false, .. }
+        | Expr::CoerceViaIo { arg, explicit: false, .. }
+        | Expr::CoerceToDomain { arg, explicit: false, .. } => uncast(arg),
+        Expr::Call { form: CallForm::ImplicitCast, args, .. } => args.first().map_or(e, uncast),
+        _ => e,
+    }
+}
+
 impl Printer<'_> {
     pub(super) fn call(
         &mut self,
@@ -101,9 +112,9 @@ impl Printer<'_> {
         match (name.as_str(), args) {
             ("timezone", [zone, value]) => {
                 self.text("(");
-                self.operand(value)?;
+                self.quiet_operand(value)?;
                 self.text(" AT TIME ZONE ");
-                self.operand(zone)?;
+                self.quiet_operand(zone)?;
                 self.text(")");
                 Ok(())
             }
@@ -111,15 +122,15 @@ impl Printer<'_> {
                 self.text("EXTRACT(");
                 self.text(f.as_str());
                 self.text(" FROM ");
-                self.expr(value)?;
+                self.quiet(value)?;
                 self.text(")");
                 Ok(())
             }
             ("position", [hay, needle]) => {
                 self.text("POSITION((");
-                self.expr(needle)?;
+                self.quiet(needle)?;
                 self.text(") IN (");
-                self.expr(hay)?;
+                self.quiet(hay)?;
                 self.text("))");
                 Ok(())
             }
@@ -137,23 +148,72 @@ impl Printer<'_> {
                 });
                 if let Some(what) = rest.first() {
                     self.text(" ");
-                    self.expr(what)?;
+                    self.quiet(what)?;
                 }
                 self.text(" FROM ");
-                self.expr(value)?;
+                self.quiet(value)?;
                 self.text(")");
+                Ok(())
+            }
+            ("overlaps", [a, b, c, d]) => {
+                self.text("((");
+                self.quiet_list(&[a, b])?;
+                self.text(") OVERLAPS (");
+                self.quiet_list(&[c, d])?;
+                self.text("))");
+                Ok(())
+            }
+            ("timezone", [value]) => {
+                self.text("(");
+                self.quiet_operand(value)?;
+                self.text(" AT LOCAL)");
+                Ok(())
+            }
+            ("pg_collation_for", [value]) => {
+                self.text("COLLATION FOR (");
+                self.quiet(value)?;
+                self.text(")");
+                Ok(())
+            }
+            ("normalize", [value, Expr::Const(Constant { value: Datum::Text(form), .. })]) => {
+                self.text("NORMALIZE(");
+                self.quiet(value)?;
+                self.text(&format!(", {})", form.as_str()));
+                Ok(())
+            }
+            ("normalize", [value]) => {
+                self.text("NORMALIZE(");
+                self.quiet(value)?;
+                self.text(")");
+                Ok(())
+            }
+            ("system_user", []) => {
+                self.text("SYSTEM_USER");
                 Ok(())
             }
             _ => self.function_like(&name, args),
         }
     }
 
+    /// An operand of SQL's own syntax, which brings casts with it.
+    fn quiet_operand(&mut self, e: &Expr) -> Result<()> {
+        self.operand(uncast(e))
+    }
+
+    fn quiet_list(&mut self, list: &[&Expr]) -> Result<()> {
+        for (i, e) in list.iter().enumerate() {
+            self.text(if i > 0 { ", " } else { "" });
+            self.quiet(e)?;
+        }
+        Ok(())
+    }
+
     fn words(&mut self, head: &str, first: &Expr, words: &[&str], rest: &[Expr]) -> Result<()> {
         self.text(head);
-        self.expr(first)?;
+        self.quiet(first)?;
         for (w, e) in words.iter().zip(rest) {
             self.text(w);
-            self.expr(e)?;
+            self.quiet(e)?;
         }
         self.text(")");
         Ok(())
@@ -164,7 +224,7 @@ impl Printer<'_> {
             if i > 0 {
                 self.text(", ");
             }
-            self.expr(&k.expr)?;
+            self.sort_expr(&k.expr)?;
             self.direction(k.descending, k.nulls_first);
         }
         Ok(())
@@ -222,7 +282,7 @@ impl Printer<'_> {
         self.text(")");
         self.filter(w.filter.as_deref())?;
         self.text(" OVER ");
-        if let Some(d) = self.levels.last().and_then(|q| q.windows.get(w.window)) {
+        if let Some(d) = self.levels.last().and_then(|l| l.query.windows.get(w.window)) {
             match &d.name {
                 Some(n) => self.text(&quote_ident(n).into_owned_string()),
                 None => self.window(d)?,
@@ -236,7 +296,10 @@ impl Printer<'_> {
         let mut space = "";
         if !d.partition_by.is_empty() {
             self.text("PARTITION BY ");
-            self.list(&d.partition_by)?;
+            for (i, e) in d.partition_by.iter().enumerate() {
+                self.text(if i > 0 { ", " } else { "" });
+                self.sort_expr(e)?;
+            }
             space = " ";
         }
         if !d.order_by.is_empty() {
@@ -272,11 +335,11 @@ impl Printer<'_> {
             FrameBound::UnboundedFollowing => self.text("UNBOUNDED FOLLOWING"),
             FrameBound::CurrentRow => self.text("CURRENT ROW"),
             FrameBound::Preceding(e) => {
-                self.expr(e)?;
+                self.quiet(e)?;
                 self.text(" PRECEDING");
             }
             FrameBound::Following(e) => {
-                self.expr(e)?;
+                self.quiet(e)?;
                 self.text(" FOLLOWING");
             }
         }

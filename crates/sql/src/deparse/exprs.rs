@@ -39,8 +39,7 @@ fn is_simple(e: &Expr) -> bool {
         | Expr::Case { .. }
         | Expr::NextValue { .. }
         | Expr::CaseTestValue(_)
-        | Expr::SubLinkColumn { .. }
-        | Expr::SubLink { .. } => true,
+        | Expr::SubLinkColumn { .. } => true,
         Expr::Call { form, function, .. } => match form {
             CallForm::Function => true,
             CallForm::SqlSyntax => function_name(*function) != "timezone",
@@ -130,18 +129,14 @@ impl Printer<'_> {
 
     /// An expression where PostgreSQL leaves out an outermost cast that nobody wrote.
     pub fn quiet(&mut self, e: &Expr) -> Result<()> {
-        match e {
-            Expr::Relabel { arg, explicit: false, .. }
-            | Expr::CoerceViaIo { arg, explicit: false, .. }
-            | Expr::CoerceToDomain { arg, explicit: false, .. } => self.quiet(arg),
-            Expr::Call { form: CallForm::ImplicitCast, args, .. } if !args.is_empty() => {
-                self.quiet(&args[0])
-            }
-            _ => self.expr(e),
-        }
+        self.expr(super::calls::uncast(e))
     }
 
     pub fn expr(&mut self, e: &Expr) -> Result<()> {
+        if let Some(text) = self.join_column(e) {
+            self.text(&text);
+            return Ok(());
+        }
         match e {
             Expr::Const(c) => self.constant(c, false),
             Expr::Var { levels_up, rte, column, .. } => {
@@ -156,7 +151,7 @@ impl Printer<'_> {
             Expr::Not(arg) => {
                 self.open();
                 self.text("NOT ");
-                self.operand(arg)?;
+                self.condition(arg)?;
                 self.close();
                 Ok(())
             }
@@ -176,7 +171,8 @@ impl Printer<'_> {
             ),
             Expr::Distinct { left, right, negated, .. } => {
                 if *negated {
-                    self.text("(NOT ");
+                    self.open();
+                    self.text("NOT ");
                 }
                 self.open();
                 self.operand(left)?;
@@ -184,7 +180,7 @@ impl Printer<'_> {
                 self.operand(right)?;
                 self.close();
                 if *negated {
-                    self.text(")");
+                    self.close();
                 }
                 Ok(())
             }
@@ -226,7 +222,15 @@ impl Printer<'_> {
                 }
                 Ok(())
             }
-            Expr::Row { fields, .. } => self.function_like("ROW", fields),
+            Expr::Row { fields, .. } => {
+                self.text("ROW(");
+                for (i, e) in fields.iter().enumerate() {
+                    self.text(if i > 0 { ", " } else { "" });
+                    self.alone(e)?;
+                }
+                self.text(")");
+                Ok(())
+            }
             Expr::RowCompare { op, left, right, .. } => {
                 self.text("(ROW(");
                 self.list(left)?;
@@ -246,6 +250,8 @@ impl Printer<'_> {
 
     fn more(&mut self, e: &Expr) -> Result<()> {
         match e {
+            // A row of a table is a record as it is.
+            Expr::Relabel { arg, ty, explicit: false } if ty.oid == RECORD => self.expr(arg),
             Expr::Relabel { arg, ty, .. } | Expr::CoerceViaIo { arg, ty, .. } => {
                 self.cast(arg, *ty)
             }
@@ -290,7 +296,7 @@ impl Printer<'_> {
                 self.text(&quote_ident(name));
                 Ok(())
             }
-            Expr::Subscript { arg, indexes, .. } => self.subscript(arg, indexes),
+            Expr::Subscript { arg, indexes, slice, .. } => self.subscript(arg, indexes, *slice),
             Expr::NextValue { sequence, .. } => {
                 let name = self
                     .env
@@ -309,7 +315,7 @@ impl Printer<'_> {
             Expr::Window(w) => self.window_call(w),
             Expr::Grouping(indexes) => {
                 self.text("GROUPING(");
-                if let Some(q) = self.levels.last().copied() {
+                if let Some(q) = self.levels.last().map(|l| l.query) {
                     for (i, g) in indexes.iter().enumerate() {
                         if i > 0 {
                             self.text(", ");
@@ -354,6 +360,19 @@ impl Printer<'_> {
         Ok(())
     }
 
+    /// What NOT is said of.
+    fn condition(&mut self, e: &Expr) -> Result<()> {
+        let bare = match e {
+            Expr::IsNull { .. }
+            | Expr::BoolTest { .. }
+            | Expr::SubLink { .. }
+            | Expr::Distinct { negated: false, .. } => true,
+            Expr::Call { form, .. } => *form == CallForm::Operator,
+            _ => false,
+        };
+        if bare { self.expr(e) } else { self.operand(e) }
+    }
+
     fn logical(&mut self, list: &[Expr], word: &str) -> Result<()> {
         self.open();
         for (i, e) in list.iter().enumerate() {
@@ -362,6 +381,7 @@ impl Printer<'_> {
             }
             let nested = match e {
                 Expr::Or(_) => word == " AND ",
+                Expr::RowCompare { .. } | Expr::ScalarArrayOp { .. } => true,
                 _ => false,
             };
             if self.pretty && nested {
@@ -393,29 +413,44 @@ impl Printer<'_> {
             self.text(&quoted);
             return;
         }
-        let Some(q) = self.levels.len().checked_sub(up + 1).and_then(|i| self.levels.get(i)) else {
+        let level = self.levels.len().checked_sub(up + 1).and_then(|i| self.levels.get(i));
+        let Some(level) = level else {
             self.text("?");
             return;
         };
-        let Some(entry) = q.range_table.get(rte) else {
+        let q = level.query;
+        if rte >= q.range_table.len() {
             self.text("?");
             return;
-        };
+        }
         let qualify = self.levels.len() > 1 || q.range_table.len() > 1;
-        let alias = quote_ident(&entry.alias).into_owned_string();
+        let bare = level.names.get(rte).map_or("", String::as_str);
+        let alias = quote_ident(bare).into_owned_string();
+        let nameless = bare.is_empty();
         let name = match column {
             n if n > 0 => {
-                let n = entry.column_names.get(n as usize - 1).map_or("?", String::as_str);
+                let n = level.columns[rte].get(n as usize - 1).map_or("?", String::as_str);
                 quote_ident(n).into_owned_string()
             }
             0 => "*".to_owned(),
             n => SYSTEM.get((-n - 1) as usize).copied().unwrap_or("?").to_owned(),
         };
-        if (qualify || column == 0) && !alias.is_empty() && !entry.alias.is_empty() {
+        if (qualify || column == 0) && !nameless {
             self.text(&alias);
             self.text(".");
         }
         self.text(&name);
+    }
+
+    /// A constant with its type behind it.
+    pub(super) fn labelled(&mut self, c: &Constant) -> Result<()> {
+        let from = self.out.len();
+        self.constant(c, false)?;
+        let ty = type_text(c.ty.oid, c.ty.typmod, self.env);
+        if !self.out[from..].ends_with(&format!("::{ty}")) {
+            self.text(&format!("::{ty}"));
+        }
+        Ok(())
     }
 
     /// A constant; `bare`: a cast follows, so no type label.
@@ -480,7 +515,12 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn subscript(&mut self, arg: &Expr, indexes: &[(Option<Expr>, Option<Expr>)]) -> Result<()> {
+    fn subscript(
+        &mut self,
+        arg: &Expr,
+        indexes: &[(Option<Expr>, Option<Expr>)],
+        slice: bool,
+    ) -> Result<()> {
         let plain = matches!(arg, Expr::Var { .. } | Expr::Param { .. });
         if plain {
             self.expr(arg)?;
@@ -493,6 +533,8 @@ impl Printer<'_> {
             self.text("[");
             if let Some(l) = lower {
                 self.expr(l)?;
+            }
+            if slice {
                 self.text(":");
             }
             if let Some(u) = upper {
@@ -503,8 +545,16 @@ impl Printer<'_> {
         Ok(())
     }
 
+    /// How much further in than its query an expression's lines are.
+    fn expression_indent(&self) -> usize {
+        if self.levels.is_empty() || self.in_case { 0 } else { 8 }
+    }
+
     fn case(&mut self, e: &Expr) -> Result<()> {
         let Expr::Case { operand, arms, otherwise, .. } = e else { return Ok(()) };
+        let (indent, in_case) = (self.indent, self.in_case);
+        self.indent += self.expression_indent();
+        self.in_case = true;
         self.line(0);
         self.text("CASE");
         self.indent += 4;
@@ -536,18 +586,18 @@ impl Printer<'_> {
         self.indent -= 4;
         self.line(0);
         self.text("END");
+        (self.indent, self.in_case) = (indent, in_case);
         Ok(())
     }
 
     fn sub_link(&mut self, kind: SubLinkKind, subquery: usize, test: Option<&Expr>) -> Result<()> {
-        let Some(q) = self.levels.last().copied().and_then(|q| q.sub_selects.get(subquery)) else {
+        let Some(q) = self.levels.last().and_then(|l| l.query.sub_selects.get(subquery)) else {
             return Err(base::Error::unsupported("printing a sub-select outside a query"));
         };
         self.text(match kind {
-            SubLinkKind::Exists => "(EXISTS ( ",
-            SubLinkKind::Array => "ARRAY( ",
-            SubLinkKind::Any | SubLinkKind::All => "(",
-            _ => "( ",
+            SubLinkKind::Exists => "(EXISTS (",
+            SubLinkKind::Array => "ARRAY(",
+            _ => "(",
         });
         if let Some(t) = test {
             let (lefts, name) = test_parts(t);
@@ -564,17 +614,18 @@ impl Printer<'_> {
                 self.text(")");
             }
             if kind == SubLinkKind::Any && name == "=" {
-                self.text(" IN ( ");
+                self.text(" IN (");
             } else {
                 self.text(&format!(
-                    " {name} {} ( ",
+                    " {name} {} (",
                     if kind == SubLinkKind::Any { "ANY" } else { "ALL" }
                 ));
             }
         }
-        self.indent += 8;
-        self.nested(q)?;
-        self.indent -= 8;
+        let indent = self.indent;
+        self.indent += self.expression_indent();
+        self.nested(q, &[], false)?;
+        self.indent = indent;
         self.text(match kind {
             SubLinkKind::Exists | SubLinkKind::Any | SubLinkKind::All => "))",
             _ => ")",

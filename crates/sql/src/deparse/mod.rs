@@ -2,7 +2,7 @@
 //! `pg_get_viewdef` print it.
 //!
 //! # Layout
-//! [`exprs`] prints expressions, [`queries`] whole queries, [`definitions`] indexes and constraints.
+//! [`exprs`] prints expressions, [`queries`] whole queries, [`definitions`] indexes and constraints; [`names`] keeps names apart.
 //!
 //! # Invariants
 //! What is printed parses back to the same tree (casts that nobody wrote are left out, as the parser adds
@@ -11,6 +11,7 @@
 mod calls;
 mod definitions;
 mod exprs;
+mod names;
 mod queries;
 
 #[cfg(test)]
@@ -34,13 +35,17 @@ pub(crate) struct Printer<'a> {
     pub env: &'a dyn Env,
     pub catalog: Option<&'a dyn CatalogView>,
     /// Query levels, outermost first; empty for a table's own expressions.
-    pub levels: Vec<&'a Query>,
+    pub levels: Vec<names::Level<'a>>,
     /// Column names of entry 0 when there is no query.
     pub columns: &'a [String],
-    /// Names of the outermost query's outputs, where they are not its own.
+    /// Names of the query's outputs, where they are not its own.
     pub outputs: &'a [String],
+    /// Its outputs' names are seen: they are said even if there are none.
+    pub named: bool,
     /// How far lines are indented.
     pub indent: usize,
+    /// Within a CASE, which has indented what stands in it.
+    pub in_case: bool,
     /// The operand that a CASE's WHEN leaves out.
     pub sub_columns: Vec<String>,
 }
@@ -58,7 +63,9 @@ pub fn expression(e: &Expr, columns: &[String], pretty: bool, env: &dyn Env) -> 
         levels: Vec::new(),
         columns,
         outputs: &[],
+        named: true,
         indent: 0,
+        in_case: false,
         sub_columns: Vec::new(),
     };
     p.quiet(e)?;
@@ -84,7 +91,9 @@ pub fn query(
         levels: Vec::new(),
         columns: &[],
         outputs,
+        named: true,
         indent: 0,
+        in_case: false,
         sub_columns: Vec::new(),
     };
     p.query(q)?;

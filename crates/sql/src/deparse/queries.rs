@@ -2,6 +2,7 @@
 
 use super::Printer;
 use super::exprs::IntoOwnedString;
+use super::names::Level;
 use crate::query::{
     Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind, SetOp, SetOperation,
 };
@@ -9,6 +10,21 @@ use base::{Oid, Result};
 use engine::catalog::model::Column;
 use expr::Expr;
 use types::quote_ident;
+
+/// Does a function in FROM yield what its column definition list says?
+fn is_defined(call: &Expr) -> bool {
+    call.ty().oid == types::oids::RECORD && crate::analyse::function_columns(call).is_none()
+}
+
+/// The array that `unnest(array)` is called with.
+fn unnested(call: &Expr) -> Option<&Expr> {
+    match call {
+        Expr::Call { function, args, .. } if super::exprs::function_name(*function) == "unnest" => {
+            args.first()
+        }
+        _ => None,
+    }
+}
 
 /// A column of the query's own level, by its bare name.
 fn column_name<'q>(q: &'q Query, e: &Expr) -> Option<&'q str> {
@@ -19,18 +35,18 @@ fn column_name<'q>(q: &'q Query, e: &Expr) -> Option<&'q str> {
 
 impl<'a> Printer<'a> {
     pub fn query(&mut self, q: &'a Query) -> Result<()> {
-        self.text(" ");
-        self.nested(q)
+        self.nested(q, self.outputs, true)
     }
 
-    /// A query one level further in.
-    pub fn nested<'b>(&mut self, q: &'b Query) -> Result<()>
+    /// A query one level further in, a blank before it. `outputs`: the names of its columns where they are not its own; `named`: whoever
+    /// reads it sees what they are called.
+    pub fn nested<'b>(&mut self, q: &'b Query, outputs: &'b [String], named: bool) -> Result<()>
     where
         'a: 'b,
     {
         // A printer of its own borrows for as long as this level lasts.
-        let mut levels: Vec<&'b Query> = self.levels.iter().map(|l| &**l as &'b Query).collect();
-        levels.push(q);
+        let mut levels: Vec<Level<'b>> = self.levels.to_vec();
+        levels.push(Level::new(q, &self.levels));
         let mut inner = Printer {
             out: std::mem::take(&mut self.out),
             pretty: self.pretty,
@@ -38,8 +54,10 @@ impl<'a> Printer<'a> {
             catalog: self.catalog,
             levels,
             columns: &[],
-            outputs: self.outputs,
+            outputs,
+            named,
             indent: self.indent,
+            in_case: false,
             sub_columns: Vec::new(),
         };
         let r = inner.body(q);
@@ -59,20 +77,7 @@ impl<'a> Printer<'a> {
         if !q.order_by.is_empty() {
             self.line(2);
             self.text("ORDER BY ");
-            for (i, k) in q.order_by.iter().enumerate() {
-                if i > 0 {
-                    self.text(", ");
-                }
-                match &k.expr {
-                    Expr::Slot { index, .. } => {
-                        let n = q.targets.get(*index).map_or("", |t| t.name.as_str());
-                        self.text(&quote_ident(n).into_owned_string());
-                    }
-                    e if self.hidden_by_output(q, e) => self.qualified(q, e)?,
-                    e => self.sort_expr(q, e)?,
-                }
-                self.direction(k.descending, k.nulls_first);
-            }
+            self.sort_keys(&q.order_by)?;
         }
         if let Some(e) = &q.offset {
             self.line(1);
@@ -90,9 +95,9 @@ impl<'a> Printer<'a> {
         for m in q.row_marks.iter().filter(|m| !m.pushed) {
             self.line(1);
             self.text(crate::analyse::lock_words(m.strength));
-            if let Some(r) = q.range_table.get(m.rte) {
+            if let Some(name) = self.entry_name(m.rte) {
                 self.text(" OF ");
-                self.text(&quote_ident(&r.alias).into_owned_string());
+                self.text(&name);
             }
             self.text(match m.wait {
                 crate::query::LockWait::Block => "",
@@ -103,6 +108,12 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
+    /// Entry `rte` of this level as it is referred to.
+    fn entry_name(&self, rte: usize) -> Option<String> {
+        let name = self.levels.last()?.names.get(rte)?;
+        Some(quote_ident(name).into_owned_string())
+    }
+
     /// Would ORDER BY take the column's bare name for that of another output?
     fn hidden_by_output(&self, q: &Query, e: &Expr) -> bool {
         let Some(name) = column_name(q, e) else { return false };
@@ -111,28 +122,45 @@ impl<'a> Printer<'a> {
     }
 
     fn qualified(&mut self, q: &Query, e: &Expr) -> Result<()> {
-        let (Expr::Var { rte, .. }, Some(name)) = (e, column_name(q, e)) else {
+        let (Expr::Var { rte, column, .. }, Some(own)) = (e, column_name(q, e)) else {
             return self.expr(e);
         };
-        let table = quote_ident(&q.range_table[*rte].alias).into_owned_string();
-        self.text(&format!("{table}.{}", quote_ident(name).into_owned_string()));
+        let called = self.levels.last().and_then(|l| l.columns[*rte].get(*column as usize - 1));
+        let name = called.map_or(own, String::as_str).to_owned();
+        let table = self.entry_name(*rte).unwrap_or_default();
+        self.text(&format!("{table}.{}", quote_ident(&name).into_owned_string()));
         Ok(())
     }
 
     /// The name of output `n`: a view's own column names stand over those it was made with.
     fn output_name<'n>(&'n self, n: usize, own: &'n str) -> &'n str {
-        match self.outputs.get(n) {
-            Some(name) if self.levels.len() == 1 => name,
-            _ => own,
-        }
+        self.outputs.get(n).map_or(own, String::as_str)
     }
 
-    /// ORDER BY and GROUP BY name an output's expression in parentheses where it is no plain column.
-    fn sort_expr(&mut self, _q: &Query, e: &Expr) -> Result<()> {
-        let plain = matches!(e, Expr::Var { .. })
-            || super::exprs::looks_like_function(e)
-            || matches!(e, Expr::Aggregate(_) | Expr::Const(_));
-        if plain || !self.pretty {
+    /// What is sorted or grouped by, so that it is taken for no position, other output, or `cube(…)`.
+    pub(super) fn sort_expr(&mut self, e: &Expr) -> Result<()> {
+        let q = self.levels.last().map(|l| l.query);
+        match e {
+            Expr::Slot { index, .. } => {
+                self.text(&(index + 1).to_string());
+                return Ok(());
+            }
+            Expr::Const(c) => return self.labelled(c),
+            Expr::Var { .. } => {
+                return match q {
+                    Some(q) if self.join_column(e).is_none() && self.hidden_by_output(q, e) => {
+                        self.qualified(q, e)
+                    }
+                    _ => self.expr(e),
+                };
+            }
+            _ => {}
+        }
+        let call = match e {
+            Expr::Call { form, .. } => *form != expr::tree::CallForm::Operator,
+            other => matches!(other, Expr::Aggregate(_) | Expr::Window(_)),
+        };
+        if !call && !self.pretty {
             return self.expr(e);
         }
         self.text("(");
@@ -141,11 +169,23 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
+    /// An expression that stands by itself in a list: a whole row would be spread out there.
+    pub(super) fn alone(&mut self, e: &Expr) -> Result<()> {
+        let from = self.out.len();
+        self.expr(e)?;
+        if matches!(e, Expr::Var { .. } | Expr::Row { .. }) && self.out[from..].ends_with(".*") {
+            let ty = types::type_text(e.ty().oid, -1, self.env);
+            self.text(&format!("::{ty}"));
+        }
+        Ok(())
+    }
+
     fn with(&mut self, q: &'a Query) -> Result<()> {
         if q.ctes.is_empty() {
             return Ok(());
         }
-        self.text(if q.ctes.iter().any(|c| c.recursive) { "WITH RECURSIVE " } else { "WITH " });
+        let recursive = q.ctes.iter().any(|c| c.recursive);
+        self.text(if recursive { " WITH RECURSIVE " } else { " WITH " });
         for (i, c) in q.ctes.iter().enumerate() {
             if i > 0 {
                 self.text(", ");
@@ -164,14 +204,12 @@ impl<'a> Printer<'a> {
             });
             self.indent += 8;
             self.line(0);
-            self.text(" ");
-            self.nested(&c.query)?;
+            self.nested(&c.query, &[], true)?;
             self.indent -= 8;
             self.line(8);
             self.text(")");
         }
         self.line(0);
-        self.text(" ");
         Ok(())
     }
 
@@ -181,38 +219,50 @@ impl<'a> Printer<'a> {
             && q.range_table.len() == 1
             && q.targets.len() == q.range_table[0].column_names.len()
         {
+            self.text(" ");
             return self.values(rows);
         }
-        self.text("SELECT ");
+        self.text(" SELECT ");
         match &q.distinct {
             Distinct::No => {}
             Distinct::All => self.text("DISTINCT "),
             Distinct::On(list) => {
                 self.text("DISTINCT ON (");
-                self.list(list)?;
+                for (i, e) in list.iter().enumerate() {
+                    self.text(if i > 0 { ", " } else { "" });
+                    self.sort_expr(e)?;
+                }
                 self.text(") ");
             }
         }
         let mut first = true;
         for (n, t) in q.targets.iter().enumerate().filter(|(_, t)| !t.hidden) {
             let shown = self.output_name(n, &t.name).to_owned();
+            let before = self.out.len() + usize::from(!first);
             if !first {
                 self.text(",");
                 self.line(4);
             }
             first = false;
-            self.expr(&t.expr)?;
+            let from = self.out.len();
+            self.alone(&t.expr)?;
+            // CASE begins a line by itself.
+            if self.out[before..].starts_with("\n\n") {
+                self.out.remove(before);
+            }
+            let from = from.min(self.out.len());
+            let quoted = quote_ident(&shown).into_owned_string();
+            let printed = &self.out[from..];
             let implied = match &t.expr {
-                Expr::Var { levels_up: 0, rte, column, .. } if *column > 0 => {
-                    q.range_table[*rte].column_names.get(*column as usize - 1) == Some(&shown)
+                Expr::Var { column, .. } if *column == 0 => false,
+                Expr::Var { .. } | Expr::Coalesce { .. } => {
+                    printed == quoted || printed.ends_with(&format!(".{quoted}"))
                 }
                 _ => false,
             };
-            if !implied && shown != "?column?" {
+            if !implied && (self.named || shown != "?column?") {
                 self.text(" AS ");
-                self.text(&quote_ident(&shown).into_owned_string());
-            } else if shown == "?column?" {
-                self.text(" AS \"?column?\"");
+                self.text(&quoted);
             }
         }
         if !q.from.is_empty() {
@@ -240,7 +290,7 @@ impl<'a> Printer<'a> {
                     if i > 0 {
                         self.text(", ");
                     }
-                    self.sort_expr(q, &q.group_exprs[*g])?;
+                    self.sort_expr(&q.group_exprs[*g])?;
                 }
                 if q.grouping_sets[0].is_empty() {
                     self.text("()");
@@ -253,7 +303,7 @@ impl<'a> Printer<'a> {
                         if i > 0 {
                             self.text(", ");
                         }
-                        self.expr(&q.group_exprs[*g])?;
+                        self.sort_expr(&q.group_exprs[*g])?;
                     }
                     self.text(")");
                 }
@@ -290,7 +340,7 @@ impl<'a> Printer<'a> {
                 if j > 0 {
                     self.text(",");
                 }
-                self.expr(e)?;
+                self.alone(e)?;
             }
             self.text(")");
         }
@@ -299,12 +349,15 @@ impl<'a> Printer<'a> {
 
     fn from_item(&mut self, q: &'a Query, f: &'a FromItem) -> Result<()> {
         match f {
-            FromItem::Rte(i) => self.entry(&q.range_table[*i]),
+            FromItem::Rte(i) => self.entry(*i, &q.range_table[*i]),
             FromItem::Join(j) => {
                 let entry = &q.range_table[j.rte];
                 let parens = !self.pretty || entry.has_alias;
                 if parens {
                     self.text("(");
+                }
+                if let Some(level) = self.levels.last_mut() {
+                    level.within.push(j.rte);
                 }
                 self.from_item(q, &j.left)?;
                 self.line(5);
@@ -344,14 +397,40 @@ impl<'a> Printer<'a> {
                 }
                 if entry.has_alias {
                     self.text(" ");
-                    self.text(&quote_ident(&entry.alias).into_owned_string());
+                    self.text(&self.entry_name(j.rte).unwrap_or_default());
+                    self.join_columns(q, j);
+                }
+                if let Some(level) = self.levels.last_mut() {
+                    level.within.pop();
                 }
                 Ok(())
             }
         }
     }
 
-    fn entry(&mut self, r: &'a RangeTableEntry) -> Result<()> {
+    /// The names that an alias gives to a join's columns, if they are others than they were.
+    fn join_columns(&mut self, q: &Query, j: &crate::query::Join) {
+        let RteKind::Join { vars, .. } = &q.range_table[j.rte].kind else { return };
+        let Some(names) = self.levels.last().map(|l| l.columns[j.rte].clone()) else { return };
+        let before = |n: usize, e: &Expr| match j.using.get(n) {
+            Some(name) => Some(name.clone()),
+            None => self.join_column(e).map_or_else(
+                || column_name(q, e).map(str::to_owned),
+                |text| Some(text.rsplit('.').next().unwrap_or_default().to_owned()),
+            ),
+        };
+        let mut pairs = vars.iter().enumerate().zip(&names);
+        if pairs.any(|((n, e), name)| before(n, e).as_ref() != Some(name)) {
+            self.column_names(names.iter().map(String::as_str));
+        }
+    }
+
+    fn column_names<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        let names: Vec<String> = names.map(|n| quote_ident(n).into_owned_string()).collect();
+        self.text(&format!("({})", names.join(", ")));
+    }
+
+    fn entry(&mut self, rte: usize, r: &'a RangeTableEntry) -> Result<()> {
         if r.lateral && matches!(r.kind, RteKind::Subquery { .. }) {
             self.text("LATERAL ");
         }
@@ -368,29 +447,43 @@ impl<'a> Printer<'a> {
                 (own_name, own_columns) = self.table(*view)?;
             }
             RteKind::Subquery { query, .. } => {
-                self.text("( ");
+                self.text("(");
                 self.indent += 8;
-                self.nested(query)?;
+                self.nested(query, &[], true)?;
                 self.indent -= 8;
                 self.text(")");
             }
             RteKind::Cte { .. } => {
-                own_name.clone_from(&r.alias);
-                let name = self.cte_name(&r.kind).unwrap_or_else(|| r.alias.clone());
+                let (name, columns) = self.cte(&r.kind).unwrap_or_default();
                 self.text(&quote_ident(&name).into_owned_string());
-                own_name = if r.has_alias { name } else { own_name };
+                (own_name, own_columns) = (name, columns);
             }
             RteKind::Function { calls, ordinality } => {
-                if calls.len() > 1 {
+                // Several arrays side by side.
+                let arrays: Option<Vec<&Expr>> = calls.iter().map(|c| unnested(&c.call)).collect();
+                let arrays = arrays.filter(|a| a.len() > 1);
+                if let Some(arrays) = &arrays {
+                    self.text("UNNEST(");
+                    for (i, e) in arrays.iter().enumerate() {
+                        self.text(if i > 0 { ", " } else { "" });
+                        self.expr(e)?;
+                    }
+                } else if calls.len() > 1 {
                     self.text("ROWS FROM(");
                 }
+                let calls = if arrays.is_some() { &[][..] } else { calls };
                 for (i, c) in calls.iter().enumerate() {
                     if i > 0 {
                         self.text(", ");
                     }
                     self.expr(&c.call)?;
+                    if calls.len() > 1 && is_defined(&c.call) {
+                        self.text(" AS ");
+                        let before: usize = calls[..i].iter().map(|c| c.columns).sum();
+                        self.definitions(r, before, c.columns);
+                    }
                 }
-                if calls.len() > 1 {
+                if calls.len() != 1 {
                     self.text(")");
                 }
                 if *ordinality {
@@ -405,25 +498,32 @@ impl<'a> Printer<'a> {
             RteKind::Join { .. } | RteKind::Excluded => {}
         }
         // What refers to it, and to its columns, does so by the names that they had when the view was made, or were given there.
-        let mut columns: Vec<&str> = r.column_names.iter().map(String::as_str).collect();
-        let is_table = !own_name.is_empty() && !matches!(r.kind, RteKind::Cte { .. });
-        let mut renamed = matches!(r.kind, RteKind::Function { .. } | RteKind::Values { .. });
-        if is_table {
-            let pairs = || r.column_names.iter().zip(&own_columns);
+        if let RteKind::Subquery { query, view: 0 } = &r.kind {
+            own_columns =
+                query.targets.iter().filter(|t| !t.hidden).map(|t| t.name.clone()).collect();
+        }
+        let is_made = matches!(r.kind, RteKind::Function { .. } | RteKind::Values { .. });
+        let called = self.levels.last().map(|l| l.columns[rte].clone()).unwrap_or_default();
+        let mut columns: Vec<&str> = called.iter().map(String::as_str).collect();
+        let mut renamed = is_made;
+        if !is_made {
+            let pairs = || called.iter().zip(&own_columns);
             let present = pairs().filter(|(_, now)| !now.is_empty());
             columns = present.clone().map(|(then, _)| then.as_str()).collect();
             renamed = present.clone().any(|(then, now)| then != now);
         }
-        let aliased = (r.has_alias || is_table) && r.alias != own_name
-            || renamed
-            || matches!(r.kind, RteKind::Subquery { view: 0, .. });
-        if aliased && !r.alias.is_empty() {
+        let name = self.levels.last().and_then(|l| l.names.get(rte)).cloned().unwrap_or_default();
+        if !name.is_empty() && (name != own_name || renamed || r.has_alias) {
             self.text(" ");
-            self.text(&quote_ident(&r.alias).into_owned_string());
-            if renamed {
-                let names: Vec<String> =
-                    columns.iter().map(|n| quote_ident(n).into_owned_string()).collect();
-                self.text(&format!("({})", names.join(", ")));
+            self.text(&quote_ident(&name).into_owned_string());
+            match &r.kind {
+                RteKind::Function { calls, .. }
+                    if calls.len() == 1 && is_defined(&calls[0].call) =>
+                {
+                    self.definitions(r, 0, calls[0].columns);
+                }
+                _ if renamed => self.column_names(columns.into_iter()),
+                _ => {}
             }
         }
         if let RteKind::Relation { sample: Some(sample), .. } = &r.kind {
@@ -444,10 +544,23 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    fn cte_name(&self, kind: &RteKind) -> Option<String> {
+    /// A column definition list: `columns` of the entry's, from `first` on, with their types.
+    fn definitions(&mut self, r: &RangeTableEntry, first: usize, columns: usize) {
+        let pairs = r.column_names.iter().zip(&r.column_types).skip(first).take(columns);
+        let of = |(name, ty): (&String, &expr::TypeRef)| {
+            let name = quote_ident(name).into_owned_string();
+            format!("{name} {}", types::type_text(ty.oid, ty.typmod, self.env))
+        };
+        let list: Vec<String> = pairs.map(of).collect();
+        self.text(&format!("({})", list.join(", ")));
+    }
+
+    /// The name of a WITH query, and its columns' names.
+    fn cte(&self, kind: &RteKind) -> Option<(String, Vec<String>)> {
         let RteKind::Cte { levels_up, index, .. } = kind else { return None };
         let at = self.levels.len().checked_sub(1 + *levels_up as usize)?;
-        self.levels.get(at)?.ctes.get(*index).map(|c| c.name.clone())
+        let cte = self.levels.get(at)?.query.ctes.get(*index)?;
+        Some((cte.name.clone(), cte.columns.clone()))
     }
 
     /// Prints a table's name, with its schema unless it is found without; gives the bare name, and those of its columns, of which
@@ -480,34 +593,50 @@ impl<'a> Printer<'a> {
                 let parens = query.limit.is_some()
                     || query.offset.is_some()
                     || !query.order_by.is_empty()
+                    || !query.ctes.is_empty()
                     || query.set_operation.is_some();
                 if parens {
-                    self.text("( ");
+                    self.text("(");
                 }
-                self.nested(query)?;
+                let (outputs, named) = (self.outputs, self.named);
+                self.nested(query, outputs, named)?;
                 if parens {
                     self.text(")");
                 }
                 Ok(())
             }
             SetOperation::Node { op, all, left, right, .. } => {
+                let other = matches!(&**left, SetOperation::Node { op: o, all: a, .. } if (o, a) != (op, all));
+                if other {
+                    self.text("(");
+                    self.indent += 8;
+                    self.line(0);
+                }
                 self.set_operation(q, left)?;
+                if other {
+                    self.indent -= 8;
+                }
                 self.line(0);
+                self.text(if other { ") " } else { "" });
                 self.text(match op {
                     SetOp::Union => "UNION",
                     SetOp::Intersect => "INTERSECT",
                     SetOp::Except => "EXCEPT",
                 });
-                if *all {
-                    self.text(" ALL");
-                }
-                self.line(1);
+                self.text(if *all { " ALL" } else { "" });
                 let nested = matches!(**right, SetOperation::Node { .. });
                 if nested {
-                    self.text("( ");
+                    self.text(" (");
+                    self.indent += 8;
                 }
+                self.line(0);
+                // The names are those of the first.
+                let named = std::mem::replace(&mut self.named, false);
                 self.set_operation(q, right)?;
+                self.named = named;
                 if nested {
+                    self.indent -= 8;
+                    self.line(0);
                     self.text(")");
                 }
                 Ok(())

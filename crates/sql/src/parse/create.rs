@@ -26,6 +26,7 @@ impl Parser<'_> {
         } else if self.accept("unlogged") {
             persistence = RelationPersistence::Unlogged;
         }
+        self.words_before_kind(or_replace, persistence)?;
         if self.accept("table") {
             return self.create_table(persistence);
         }
@@ -122,6 +123,38 @@ impl Parser<'_> {
         }
         let what = format!("CREATE {}", t.text.to_ascii_uppercase());
         self.unsupported(&what)
+    }
+
+    /// OR REPLACE, TEMPORARY and UNLOGGED are not of everything that is made.
+    fn words_before_kind(&self, or_replace: bool, persistence: RelationPersistence) -> Result<()> {
+        let relation = ["table", "view", "sequence", "recursive"];
+        let wrong = match persistence {
+            RelationPersistence::Permanent => false,
+            RelationPersistence::Unlogged => {
+                !self.is_any(&relation) && !self.is("materialized") || self.is("recursive")
+            }
+            RelationPersistence::Temporary => !self.is_any(&relation),
+        };
+        let never_replaced = [
+            "table",
+            "sequence",
+            "materialized",
+            "unique",
+            "index",
+            "schema",
+            "database",
+            "role",
+            "user",
+            "group",
+            "type",
+            "domain",
+            "statistics",
+            "extension",
+        ];
+        if wrong || or_replace && self.is_any(&never_replaced) {
+            return Err(self.unexpected());
+        }
+        Ok(())
     }
 
     pub fn if_not_exists(&mut self) -> bool {

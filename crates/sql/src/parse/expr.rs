@@ -428,7 +428,7 @@ impl Parser<'_> {
     /// Subscripts and fields after a primary.
     pub fn indirection(&mut self, mut e: Expr) -> Result<Expr> {
         loop {
-            let loc = self.loc();
+            let loc = e.loc;
             if self.is_op("[") {
                 let mut indexes = Vec::new();
                 while self.is_op("[") {

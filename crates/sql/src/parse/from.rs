@@ -133,6 +133,15 @@ impl Parser<'_> {
 
     /// A table by name, with ONLY, `*` and an alias. `no_alias_word` cannot be its alias.
     pub fn relation(&mut self, no_alias_word: Option<&str>) -> Result<TableRef> {
+        let mut table = self.unaliased_relation()?;
+        if let TableRef::Table { alias, .. } = &mut table {
+            *alias = self.alias(no_alias_word)?;
+        }
+        Ok(table)
+    }
+
+    /// `[ONLY] name [*]`
+    pub fn unaliased_relation(&mut self) -> Result<TableRef> {
         let mut only = self.accept("only");
         let name = if only && self.accept_op("(") {
             let n = self.object_name()?;
@@ -144,8 +153,7 @@ impl Parser<'_> {
         if self.accept_op("*") {
             only = false;
         }
-        let alias = self.alias(no_alias_word)?;
-        Ok(TableRef::Table { name, only, alias, sample: None })
+        Ok(TableRef::Table { name, only, alias: None, sample: None })
     }
 
     /// `[AS] name [(columns)]`

@@ -209,9 +209,12 @@ impl<'a> Lexer<'a> {
                 self.push(if hex { Kind::Hex } else { Kind::Bits }, start, text);
             }
             b'n' | b'N' if self.peek(1) == b'\'' => {
-                self.at += 2;
+                // As `nchar '…'`.
+                self.at += 1;
+                self.push(Kind::Word, start, Cow::Borrowed("nchar"));
+                self.at += 1;
                 let text = self.plain_string(start)?;
-                self.push(Kind::String, start, text);
+                self.push(Kind::String, start + 1, text);
             }
             b'u' | b'U' if self.peek(1) == b'&' && matches!(self.peek(2), b'\'' | b'"') => {
                 self.unicode(start)?;
@@ -377,13 +380,30 @@ impl<'a> Lexer<'a> {
         if !self.peek(0).is_ascii_whitespace() && self.peek(0) != b'-' {
             return Ok(false);
         }
+        // Comments of one line may stand between the parts, others not.
         let back = self.at;
-        if self.skip()? && self.peek(0) == b'\'' {
-            self.at += 1;
-            return Ok(true);
+        let mut newline = false;
+        loop {
+            match (self.peek(0), self.peek(1)) {
+                (b'\'', _) if newline => {
+                    self.at += 1;
+                    return Ok(true);
+                }
+                (b'-', b'-') => {
+                    while self.at < self.bytes.len() && !matches!(self.peek(0), b'\n' | b'\r') {
+                        self.at += 1;
+                    }
+                }
+                (b, _) if b.is_ascii_whitespace() || b == 0x0b => {
+                    newline |= matches!(b, b'\n' | b'\r');
+                    self.at += 1;
+                }
+                _ => {
+                    self.at = back;
+                    return Ok(false);
+                }
+            }
         }
-        self.at = back;
-        Ok(false)
     }
 
     fn quoted_identifier(&mut self, start: usize) -> Result<Cow<'a, str>> {
@@ -586,7 +606,8 @@ impl<'a> Lexer<'a> {
             (b'0', b'b') => 2,
             _ => 10,
         };
-        if radix != 10 && (self.peek(2) as char).is_digit(radix) {
+        let first = usize::from(self.peek(2) == b'_') + 2;
+        if radix != 10 && (self.peek(first) as char).is_digit(radix) {
             self.at += 2;
             self.digits(|b| (b as char).is_digit(radix));
             self.no_junk(start)?;
@@ -598,6 +619,14 @@ impl<'a> Lexer<'a> {
             };
             self.push(Kind::Number, start, Cow::Owned(text));
             return Ok(());
+        }
+        let kind = match radix {
+            16 => "hexadecimal",
+            8 => "octal",
+            _ => "binary",
+        };
+        if radix != 10 {
+            return self.fail(&format!("invalid {kind} integer"), start, start + first);
         }
         self.digits(|b| b.is_ascii_digit());
         if self.peek(0) == b'.' && self.peek(1) != b'.' {

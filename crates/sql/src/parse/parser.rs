@@ -5,7 +5,7 @@ use super::keywords::{Category, bare_label};
 use super::lexer::{Kind, Remark, Token, tokens};
 use super::{Dialect, error_at};
 use base::{Error, Result, err};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// How deep a statement may nest.
 const MAX_DEPTH: u32 = 200;
@@ -19,8 +19,8 @@ pub(super) struct Parser<'a> {
     pub max_param: u32,
     /// Parsing a restricted expression (`b_expr`): no AND, OR, NOT, IN, LIKE, IS NULL, COLLATE.
     pub restricted: bool,
-    /// Parentheses known not to hold a sub-select (bounds backtracking).
-    pub not_select: HashSet<usize>,
+    /// Parentheses known to hold a sub-select, or not to (bounds backtracking).
+    pub selects: HashMap<usize, bool>,
 }
 
 impl<'a> Parser<'a> {
@@ -37,7 +37,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             max_param: 0,
             restricted: false,
-            not_select: HashSet::new(),
+            selects: HashMap::new(),
         })
     }
 

@@ -78,17 +78,15 @@ impl Parser<'_> {
         if n == 1 {
             return true;
         }
-        if self.not_select.contains(&self.at) {
-            return false;
+        if let Some(known) = self.selects.get(&self.at) {
+            return *known;
         }
         let (at, max_param) = (self.at, self.max_param);
         self.skip(1);
         let fits = self.select().is_ok() && self.is_op(")");
         self.at = at;
         self.max_param = max_param;
-        if !fits {
-            self.not_select.insert(at);
-        }
+        self.selects.insert(at, fits);
         fits
     }
 
@@ -170,8 +168,7 @@ impl Parser<'_> {
             "array" => {
                 self.skip(1);
                 if self.is_op("[") {
-                    let e = self.array(loc)?;
-                    return self.indirection(e);
+                    return self.array(loc);
                 }
                 self.expect_op("(")?;
                 let query = Box::new(self.deeper(Self::select)?);
@@ -436,6 +433,10 @@ impl Parser<'_> {
     fn typed_literal(&mut self, mut ty: TypeName) -> Result<Expr> {
         let loc = self.loc();
         let text = self.string()?;
+        // `char 'abc'` is as long as it is.
+        if ty.names.len() == 2 && ty.names[1] == "bpchar" && ty.modifiers.is_empty() {
+            ty.fixed_typmod = None;
+        }
         if ty.names.len() == 2
             && ty.names[1] == "interval"
             && ty.fixed_typmod.is_none()

@@ -252,7 +252,7 @@ impl Parser<'_> {
             return Ok(plain(SelectBody::Values(rows), loc));
         }
         if self.accept("table") {
-            let table = self.relation(None)?;
+            let table = self.unaliased_relation()?;
             let core = SelectCore {
                 distinct: DistinctClause::No,
                 targets: vec![Target { expr: node(ExprKind::Star(Vec::new()), loc), alias: None }],

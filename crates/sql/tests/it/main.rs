@@ -2,6 +2,7 @@
 
 mod alterations;
 mod amcheck;
+mod analysed;
 mod answers;
 mod anti_joins;
 mod cluster;

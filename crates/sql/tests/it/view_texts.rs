@@ -97,3 +97,87 @@ fn a_check_looks_at_the_whole_row_and_a_new_type_does_not() {
     )]);
     assert!(s.run("INSERT INTO w VALUES (1, NULL)").starts_with("23514"));
 }
+
+/// Each is printed so that it parses, gives the same rows under the same names, and is printed the same again.
+#[test]
+fn printed_names_mean_what_they_meant() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text, f int[])",
+        "CREATE TABLE u (a int, x int, b text)",
+        "INSERT INTO t VALUES (1, 'x', '{1,2,3}'), (2, 'y', '{4,5}'), (3, NULL, NULL)",
+        "INSERT INTO u VALUES (1, 10, 'x'), (2, 20, 'q'), (4, 40, 'w')",
+    ]);
+    let views = [
+        // A join's alias hides the tables', and names of their columns.
+        "SELECT j.p, j.b FROM (t JOIN u ON t.a = u.a) j (p, q, f, r)",
+        "SELECT j.f, j.x FROM (t JOIN u ON t.a = u.a) j",
+        "SELECT j.a FROM (t JOIN u USING (a)) j WHERE j.x > 1 AND EXISTS (SELECT FROM u WHERE u.x = j.x)",
+        "SELECT row_to_json(j) AS r FROM (SELECT a, b FROM t) j",
+        "SELECT a, x, f FROM t FULL JOIN u USING (a)",
+        "SELECT c.x, a FROM t FULL JOIN u USING (a) LEFT JOIN u c USING (a)",
+        // Names of columns that FROM gives.
+        "SELECT p FROM (SELECT a, b FROM t) s (p)",
+        "SELECT * FROM (SELECT 1 AS a, 2 AS a) s",
+        "WITH c AS (SELECT 1 AS one, 2 AS two) SELECT x, y FROM c cc (x, y)",
+        // Two of one name, one of them around the other.
+        "SELECT p FROM t t (p, q) WHERE EXISTS (SELECT 1 FROM (SELECT 1 AS c) t WHERE c = p)",
+        "SELECT a, (SELECT max(a) FROM t) AS m FROM t",
+        // What must not be taken for a position, or spread out.
+        "SELECT a, b FROM t ORDER BY 2::int, a DESC",
+        "SELECT a, count(*) FROM t GROUP BY a, 2::int",
+        "SELECT t, row_to_json(t) AS r, 1 AS n FROM t",
+        "SELECT f[:2] AS l, f[2:] AS r, f[:] AS m, f[1:2] AS o FROM t",
+        // Which query is combined with which.
+        "(SELECT 1 AS x UNION SELECT 2) INTERSECT SELECT 2",
+        "SELECT 1 AS x UNION (SELECT 2 INTERSECT SELECT 3) EXCEPT SELECT 1 ORDER BY 1 DESC",
+        "(WITH q AS (SELECT 2 AS y) SELECT y FROM q) UNION ALL SELECT 3",
+        "SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a', 'b']) WITH ORDINALITY AS u (x, y, z)",
+        "SELECT (date '2020-01-01', date '2020-02-01') OVERLAPS (date '2020-01-15', interval '5 days') AS o",
+        "SELECT a FROM t WHERE NOT a = 1 AND a IS NOT DISTINCT FROM 2 AND (a, b) NOT IN (SELECT x, b FROM u)",
+    ];
+    for view in views {
+        s.run_each(&[&format!("CREATE VIEW v (one) AS {view}")]);
+        let rows = s.run("SELECT * FROM v");
+        let text = s.run("SELECT pg_get_viewdef('v')");
+        let pretty = s.run("SELECT pg_get_viewdef('v', true)");
+        for again in [&text, &pretty] {
+            s.run_each(&[&format!("CREATE VIEW again AS {again}")]);
+            assert_eq!(s.run("SELECT * FROM again"), rows, "{view}\n{again}");
+            s.run_each(&["SELECT one FROM again"]);
+            if *again == text {
+                assert_eq!(s.run("SELECT pg_get_viewdef('again')"), text, "{view}");
+            }
+            s.run_each(&["DROP VIEW again"]);
+        }
+        s.run_each(&["DROP VIEW v"]);
+    }
+}
+
+#[test]
+fn views_are_printed_as_postgresql_prints_them() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "CREATE TABLE u (a int, x int)",
+        "CREATE VIEW joined AS SELECT j.p, lower(b) AS l FROM (t JOIN u ON t.a = u.a) j (p, b) ORDER BY lower(b)",
+        "CREATE VIEW cased AS SELECT a, CASE a WHEN 1 THEN 'x' ELSE 'y' END AS c FROM t WHERE NOT EXISTS (SELECT 1 FROM u)",
+        "CREATE VIEW combined AS (SELECT 1 AS x UNION SELECT 2) EXCEPT SELECT 3 ORDER BY x",
+    ]);
+    s.check(&[
+        (
+            "SELECT pg_get_viewdef('joined')",
+            " SELECT j.p,\n    lower(j.b) AS l\n   FROM (t\n     JOIN u ON ((t.a = u.a))) j(p, b, a, x)\n  ORDER BY (lower(j.b));",
+        ),
+        (
+            "SELECT pg_get_viewdef('cased')",
+            " SELECT a,\n        CASE a\n            WHEN 1 THEN 'x'::text\n            ELSE 'y'::text\n        END AS c\n   FROM t\n  WHERE (NOT (EXISTS ( SELECT 1\n           FROM u)));",
+        ),
+        (
+            "SELECT pg_get_viewdef('combined')",
+            "(\n         SELECT 1 AS x\n        UNION\n         SELECT 2 AS x\n) EXCEPT\n SELECT 3 AS x\n  ORDER BY 1;",
+        ),
+    ]);
+}
