@@ -201,7 +201,10 @@ fn may_signal(state: &SessionState, pid: i32, signal: Signal) -> Result<bool> {
     let takes_signals = |b: &Arc<Backend>| {
         matches!(
             b.kind,
-            BackendKind::Client | BackendKind::AutovacuumLauncher | BackendKind::AutovacuumWorker
+            BackendKind::Client
+                | BackendKind::ParallelWorker
+                | BackendKind::AutovacuumLauncher
+                | BackendKind::AutovacuumWorker
         )
     };
     let Some(backend) = state.cluster.backends().by_pid(pid).filter(takes_signals) else {

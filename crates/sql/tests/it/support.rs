@@ -302,7 +302,9 @@ impl Connection {
 
     /// What the client is told of settings that a statement changes.
     pub fn told_of_settings(&mut self, sql: &str) -> Vec<String> {
-        self.record(sql).settings
+        let mut client = self.record(sql);
+        self.session.report_settings(&mut client).unwrap();
+        client.settings
     }
 
     /// What others have notified it of: channel and payload.

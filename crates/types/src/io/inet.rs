@@ -87,7 +87,7 @@ mod tests {
             send(text, network, &mut bytes).unwrap();
             assert_eq!(receive(&bytes, network).unwrap(), text);
             bytes[1] /= 2;
-            assert_eq!(receive(&bytes, true).is_err(), text != "::1");
+            assert!(receive(&bytes, true).is_err(), "bits behind the mask");
         }
         let mut bytes = Vec::new();
         send("10.0.0.1", false, &mut bytes).unwrap();
