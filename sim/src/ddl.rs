@@ -14,7 +14,6 @@ mod statements;
 use crate::frame::no_orphans;
 use crate::{Server, frame::Left};
 use base::{Result, SqlState};
-use disk::Disk;
 use disk::sim::{Fault, Operation, SimDisk};
 use engine::CheckpointFlags;
 use rand::SeedableRng as _;
@@ -63,18 +62,12 @@ fn is_disks(state: SqlState) -> bool {
 /// # Errors
 /// None on a disk that works.
 pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
-    base::log::set_min_level(base::log::Level::Panic);
-    let disk = SimDisk::new(seed);
-    let as_disk: Arc<dyn Disk> = disk.clone();
-    sql::init::init_with(Arc::clone(&as_disk), crate::options())?;
-    let server = Server::open(as_disk)?;
-    let mut session = server.session()?;
-    for sql in START {
-        session.simple_query(sql, &mut Quiet)?;
-    }
-    session.close();
-    server.shut_down()?;
-    Ok(disk)
+    crate::database(seed, |session| {
+        for sql in START {
+            session.simple_query(sql, &mut Quiet)?;
+        }
+        Ok(())
+    })
 }
 
 /// Runs the script without the statements to `skip`. Whatever fails is taken back as a user would.

@@ -10,7 +10,6 @@
 use crate::Server;
 use crate::frame::{self, Left};
 use base::Result;
-use disk::Disk;
 use disk::sim::SimDisk;
 use engine::CheckpointFlags;
 use rand::rngs::SmallRng;
@@ -48,17 +47,11 @@ impl Model {
 /// # Errors
 /// None on a disk that works.
 pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
-    base::log::set_min_level(base::log::Level::Panic);
-    let disk = SimDisk::new(seed);
-    let as_disk: Arc<dyn Disk> = disk.clone();
-    sql::init::init_with(Arc::clone(&as_disk), crate::options())?;
-    let server = Server::open(as_disk)?;
-    let mut session = server.session()?;
-    session.simple_query("CREATE TABLE queue (id int, filler text)", &mut Quiet)?;
-    session.simple_query("CREATE TABLE jobs (id int PRIMARY KEY, filler text)", &mut Quiet)?;
-    session.close();
-    server.shut_down()?;
-    Ok(disk)
+    crate::database(seed, |session| {
+        session.simple_query("CREATE TABLE queue (id int, filler text)", &mut Quiet)?;
+        session.simple_query("CREATE TABLE jobs (id int PRIMARY KEY, filler text)", &mut Quiet)?;
+        Ok(())
+    })
 }
 
 fn step(session: &mut Session, server: &Server, rng: &mut SmallRng, m: &mut Model) -> Result<()> {

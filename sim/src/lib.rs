@@ -71,32 +71,40 @@ fn options() -> EngineOptions {
     options
 }
 
-/// A freshly initialised database with the tables of the workload, on a disk of its own.
-///
-/// # Errors
-/// None on a disk that works.
-pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
+/// A new database with what `fill` makes, on a disk of its own.
+fn database(seed: u64, fill: impl FnOnce(&mut Session) -> Result<()>) -> Result<Arc<SimDisk>> {
     base::log::set_min_level(base::log::Level::Panic);
     let disk = SimDisk::new(seed);
     let as_disk: Arc<dyn Disk> = disk.clone();
     sql::init::init_with(Arc::clone(&as_disk), options())?;
     let server = Server::open(as_disk)?;
     let mut session = server.session()?;
-    let mut run = |sql: &str| session.simple_query(sql, &mut Quiet);
-    run("CREATE TABLE branches (bid int PRIMARY KEY, balance int NOT NULL)")?;
-    run("CREATE TABLE tellers (tid int PRIMARY KEY, balance int NOT NULL, filler text)")?;
-    run("CREATE TABLE accounts (aid int PRIMARY KEY, balance int NOT NULL, filler text)")?;
-    run("CREATE TABLE history (id int, tid int, aid int, delta int)")?;
-    run("CREATE INDEX ON history (aid)")?;
-    run("CREATE INDEX ON accounts (filler)")?;
-    run("INSERT INTO branches VALUES (1, 0)")?;
-    run(&format!("INSERT INTO tellers SELECT g, 0, 'x' FROM generate_series(1, {TELLERS}) g"))?;
-    run(&format!(
-        "INSERT INTO accounts SELECT g, 0, md5(g::text) FROM generate_series(1, {ACCOUNTS}) g"
-    ))?;
+    fill(&mut session)?;
     session.close();
     server.shut_down()?;
     Ok(disk)
+}
+
+/// A freshly initialised database with the tables of the workload, on a disk of its own.
+///
+/// # Errors
+/// None on a disk that works.
+pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
+    database(seed, |session| {
+        let mut run = |sql: &str| session.simple_query(sql, &mut Quiet);
+        run("CREATE TABLE branches (bid int PRIMARY KEY, balance int NOT NULL)")?;
+        run("CREATE TABLE tellers (tid int PRIMARY KEY, balance int NOT NULL, filler text)")?;
+        run("CREATE TABLE accounts (aid int PRIMARY KEY, balance int NOT NULL, filler text)")?;
+        run("CREATE TABLE history (id int, tid int, aid int, delta int)")?;
+        run("CREATE INDEX ON history (aid)")?;
+        run("CREATE INDEX ON accounts (filler)")?;
+        run("INSERT INTO branches VALUES (1, 0)")?;
+        run(&format!("INSERT INTO tellers SELECT g, 0, 'x' FROM generate_series(1, {TELLERS}) g"))?;
+        run(&format!(
+            "INSERT INTO accounts SELECT g, 0, md5(g::text) FROM generate_series(1, {ACCOUNTS}) g"
+        ))?;
+        Ok(())
+    })
 }
 
 struct Server {

@@ -13,7 +13,6 @@ use crate::frame::Left;
 use crate::{Server, number};
 use base::sync::CancelReason;
 use base::{Result, SqlState};
-use disk::Disk;
 use disk::sim::{Fault, Operation, SimDisk};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng};
@@ -71,36 +70,30 @@ const ROWS: u32 = 6000;
 /// # Errors
 /// None on a disk that works.
 pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
-    base::log::set_min_level(base::log::Level::Panic);
-    let disk = SimDisk::new(seed);
-    let as_disk: Arc<dyn Disk> = disk.clone();
-    sql::init::init_with(Arc::clone(&as_disk), crate::options())?;
-    let server = Server::open(as_disk)?;
-    let mut session = server.session()?;
-    for sql in [
-        "CREATE EXTENSION pageinspect",
-        "CREATE EXTENSION pg_visibility",
-        "CREATE TABLE t (id int PRIMARY KEY, k int, b text) WITH (autovacuum_enabled = off)",
-        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
-        &format!(
-            "INSERT INTO t SELECT g, g * 7919 % {ROWS}, repeat('x', CASE WHEN g % 100 = 0 THEN 3000 ELSE g % 11 END) \
-             FROM generate_series(1, {ROWS}) g"
-        ),
-        "CREATE INDEX t_k ON t (k)",
-        "CREATE INDEX t_b ON t (left(b, 5), id) WHERE k % 2 = 0",
-        "VACUUM (FREEZE, ANALYZE) t",
-        "UPDATE t SET b = b || 'y' WHERE id % 5 = 0",
-        "UPDATE t SET k = k + 1 WHERE id % 7 = 0",
-        "DELETE FROM t WHERE id % 2 = 1",
-        &format!("DELETE FROM t WHERE id > {}", ROWS * 4 / 5),
-        "BEGIN; UPDATE t SET k = -1 WHERE id % 6 = 0; ROLLBACK",
-        "UPDATE t SET k = k WHERE id % 9 = 0",
-    ] {
-        session.simple_query(sql, &mut Quiet)?;
-    }
-    session.close();
-    server.shut_down()?;
-    Ok(disk)
+    crate::database(seed, |session| {
+        for sql in [
+            "CREATE EXTENSION pageinspect",
+            "CREATE EXTENSION pg_visibility",
+            "CREATE TABLE t (id int PRIMARY KEY, k int, b text) WITH (autovacuum_enabled = off)",
+            "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+            &format!(
+                "INSERT INTO t SELECT g, g * 7919 % {ROWS}, repeat('x', CASE WHEN g % 100 = 0 THEN 3000 ELSE g % 11 END) \
+                 FROM generate_series(1, {ROWS}) g"
+            ),
+            "CREATE INDEX t_k ON t (k)",
+            "CREATE INDEX t_b ON t (left(b, 5), id) WHERE k % 2 = 0",
+            "VACUUM (FREEZE, ANALYZE) t",
+            "UPDATE t SET b = b || 'y' WHERE id % 5 = 0",
+            "UPDATE t SET k = k + 1 WHERE id % 7 = 0",
+            "DELETE FROM t WHERE id % 2 = 1",
+            &format!("DELETE FROM t WHERE id > {}", ROWS * 4 / 5),
+            "BEGIN; UPDATE t SET k = -1 WHERE id % 6 = 0; ROLLBACK",
+            "UPDATE t SET k = k WHERE id % 9 = 0",
+        ] {
+            session.simple_query(sql, &mut Quiet)?;
+        }
+        Ok(())
+    })
 }
 
 /// What a table's rows say.

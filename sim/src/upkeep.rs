@@ -13,7 +13,6 @@ use crate::frame::Left;
 use crate::{Server, frame, number};
 use base::Result;
 use base::settings::Value;
-use disk::Disk;
 use disk::sim::SimDisk;
 use engine::CheckpointFlags;
 use rand::rngs::SmallRng;
@@ -180,19 +179,13 @@ fn make(table: &str) -> String {
 /// # Errors
 /// None on a disk that works.
 pub fn prepared(seed: u64) -> Result<Arc<SimDisk>> {
-    base::log::set_min_level(base::log::Level::Panic);
-    let disk = SimDisk::new(seed);
-    let as_disk: Arc<dyn Disk> = disk.clone();
-    sql::init::init_with(Arc::clone(&as_disk), crate::options())?;
-    let server = Server::open(as_disk)?;
-    let mut session = server.session()?;
-    for table in TABLES {
-        session.simple_query(&make(table), &mut Quiet)?;
-    }
-    session.simple_query(&make("u").replacen("TABLE", "UNLOGGED TABLE", 1), &mut Quiet)?;
-    session.close();
-    server.shut_down()?;
-    Ok(disk)
+    crate::database(seed, |session| {
+        for table in TABLES {
+            session.simple_query(&make(table), &mut Quiet)?;
+        }
+        session.simple_query(&make("u").replacen("TABLE", "UNLOGGED TABLE", 1), &mut Quiet)?;
+        Ok(())
+    })
 }
 
 /// Some rows come, change or go.
