@@ -7,6 +7,7 @@ use crate::session::SessionState;
 use base::{Oid, Result, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, Table};
+use engine::catalog::rows::Row;
 use std::collections::{HashMap, HashSet};
 use types::Datum;
 
@@ -186,6 +187,16 @@ pub fn is_superuser(state: &SessionState, role: Oid) -> Result<bool> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn).find("pg_authid", &[("oid", Datum::Oid(role))])?;
     Ok(rows.first().is_some_and(|r| r.bool("rolsuper")))
+}
+
+/// May `role` connect to the database of this `pg_database` row? While nothing is said of it everybody may.
+///
+/// # Errors
+/// I/O.
+pub fn may_connect(state: &SessionState, role: Oid, database: &Row) -> Result<bool> {
+    let (owner, acl) = (database.oid("datdba"), database.texts("datacl"));
+    let may = privileges(state, role, owner, acl.as_deref(), CONNECT | TEMPORARY)?;
+    Ok(may & CONNECT != 0)
 }
 
 /// The privilege bits that `role` has by `acl` (None: the default: all to the owner, and `public_default`

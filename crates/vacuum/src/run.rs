@@ -180,11 +180,10 @@ pub fn run(
     };
     run.pass.will_reap = has_indexes && !off;
     if run.pass.will_reap {
-        let pages = target.heap.len_blocks()?.0;
-        let to_read = plan.pages_to_read(pages);
-        let back = Return::to(target.heap, pages, plan, &context.throttle.costs())?;
+        let back = Return::to(target.heap, heap_pages, plan, &context.throttle.costs())?;
         if plan.one_visit && looks_for_dead {
-            run.pass.one_visit = OneVisit::new(target, pages, to_read, &plan.machine, back)?;
+            let to_read = plan.pages_to_read(heap_pages);
+            run.pass.one_visit = OneVisit::new(target, heap_pages, to_read, &plan.machine, back)?;
         }
         run.pass.puts_off = plan.puts_off(&back);
     }

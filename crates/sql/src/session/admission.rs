@@ -5,7 +5,6 @@
 //! once, a limit is never exceeded, and no place stays empty because too many asked for it.
 
 use super::{ConnectRequest, Session};
-use crate::acl::{CONNECT, TEMPORARY};
 use crate::cluster::LoginRole;
 use base::settings::{SetScope, Source};
 use base::{Error, Oid, Result, SqlError, SqlState, bail};
@@ -76,10 +75,7 @@ impl Session {
         let key = [("oid", Datum::Oid(state.database.oid))];
         let rows = state.catalog.rows(&txn).find("pg_database", &key)?;
         let Some(row) = rows.first() else { return Ok(-1) };
-        let (owner, acl) = (row.oid("datdba"), row.texts("datacl"));
-        // What everybody has by default.
-        let everybody = CONNECT | TEMPORARY;
-        if crate::acl::privileges(state, role, owner, acl.as_deref(), everybody)? & CONNECT == 0 {
+        if !crate::acl::may_connect(state, role, row)? {
             let name = row.text("datname");
             let text = format!("permission denied for database \"{name}\"");
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, text)

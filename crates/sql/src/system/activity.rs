@@ -84,23 +84,11 @@ pub(super) const BODIES: Bodies = &[
     ),
     (
         "pg_stat_get_backend_wait_event",
-        Scalar(|env, a| {
-            let hidden = Datum::text(NOT_PERMITTED);
-            if state(env)?.cluster.backends().by_pid(int4(a, 0)?).is_none() {
-                return Ok(Datum::text(NOT_THERE));
-            }
-            of_readable(env, a, hidden, |b| text_or_null(waits_for(b).map(|w| w.1)))
-        }),
+        Scalar(|env, a| wait_told(env, a, |b| waits_for(b).map(|w| w.1))),
     ),
     (
         "pg_stat_get_backend_wait_event_type",
-        Scalar(|env, a| {
-            let hidden = Datum::text(NOT_PERMITTED);
-            if state(env)?.cluster.backends().by_pid(int4(a, 0)?).is_none() {
-                return Ok(Datum::text(NOT_THERE));
-            }
-            of_readable(env, a, hidden, |b| text_or_null(waits_for(b).map(|w| w.0)))
-        }),
+        Scalar(|env, a| wait_told(env, a, |b| waits_for(b).map(|w| w.0))),
     ),
     (
         "pg_get_wait_events",
@@ -182,6 +170,18 @@ fn half(xid: Option<base::Xid>) -> Datum {
 
 fn oid_or_null(oid: Oid) -> Datum {
     if oid.is_valid() { Datum::Oid(oid) } else { Datum::Null }
+}
+
+/// A part of what a session waits for, told as what it is doing is.
+fn wait_told(
+    env: &dyn types::Env,
+    a: &[Datum],
+    part: impl Fn(&Backend) -> Option<&'static str>,
+) -> Result<Datum> {
+    if state(env)?.cluster.backends().by_pid(int4(a, 0)?).is_none() {
+        return Ok(Datum::text(NOT_THERE));
+    }
+    of_readable(env, a, Datum::text(NOT_PERMITTED), |b| text_or_null(part(b)))
 }
 
 /// What a session waits for; between its statements, its client.

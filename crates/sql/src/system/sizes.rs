@@ -191,9 +191,6 @@ fn indexes_size(state: &SessionState, table: &Table) -> Result<i64> {
 /// Who may connect to a database may know its size, and who may read all statistics.
 fn check_may_measure(state: &SessionState, database: Oid) -> Result<()> {
     const READ_ALL_STATS: Oid = Oid(3375);
-    // Everybody's, while nothing is said of them.
-    const CONNECT: u32 = 1024;
-    const TEMPORARY: u32 = 2048;
     let me = state.current_user.borrow().oid;
     if state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&READ_ALL_STATS) {
         return Ok(());
@@ -201,9 +198,7 @@ fn check_may_measure(state: &SessionState, database: Oid) -> Result<()> {
     let Some(row) = super::names::row_by_oid(state, "pg_database", "oid", database)? else {
         return Ok(());
     };
-    let (owner, acl) = (row.oid("datdba"), row.texts("datacl"));
-    if crate::acl::privileges(state, me, owner, acl.as_deref(), CONNECT | TEMPORARY)? & CONNECT == 0
-    {
+    if !crate::acl::may_connect(state, me, &row)? {
         let name = row.text("datname");
         bail!(INSUFFICIENT_PRIVILEGE, "permission denied for database {name}");
     }
