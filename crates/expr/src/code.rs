@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use types::datum::RecordColumn;
 use types::registry::{self, ScalarFn};
-use types::{Datum, FunctionBody, Text, oids};
+use types::{Ctype, Datum, FunctionBody, Text, oids};
 
 /// A comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +68,8 @@ pub enum IntWidth {
 pub enum Callee {
     /// Types do not matter.
     Plain(ScalarFn),
+    /// The same, in the locale of its arguments' COLLATE.
+    Collated(ScalarFn, Ctype),
     /// Told its types.
     Typed(fn(&dyn types::Env, &[Datum], &[Oid], Oid) -> Result<Datum>),
     /// Of type void: what it returns is empty, not NULL.
@@ -359,6 +361,23 @@ fn call(function: u32, args: Box<[Code]>, arg_types: &[TypeRef], ty: TypeRef) ->
     })
 }
 
+/// What a COLLATE among a call's arguments says that letters are, if the function asks.
+fn asked_ctype(function: u32, args: &[Expr]) -> Option<Ctype> {
+    let fact = types::facts::proc(Oid(function))?;
+    if !types::ctype::is_asked_by(fact.symbol) {
+        return None;
+    }
+    let mut collation = None;
+    for arg in args {
+        arg.walk(&mut |e| {
+            if let Expr::Collate { collation: c, .. } = e {
+                collation.get_or_insert(*c);
+            }
+        });
+    }
+    Ctype::of_collation(collation?)
+}
+
 fn text_like(t: Oid) -> bool {
     t == oids::TEXT || t == oids::VARCHAR || t == oids::NAME
 }
@@ -414,7 +433,11 @@ pub fn compile(e: &Expr) -> Result<Code> {
             {
                 return Ok(Code::IntArith(op, width, Box::new((compile(l)?, compile(r)?))));
             }
-            Code::Call(Box::new(call(*function, all(args)?, arg_types, *ty)?))
+            let mut code = call(*function, all(args)?, arg_types, *ty)?;
+            if let (Callee::Plain(f), Some(ctype)) = (code.callee, asked_ctype(*function, args)) {
+                code.callee = Callee::Collated(f, ctype);
+            }
+            Code::Call(Box::new(code))
         }
         Expr::ScalarArrayOp { function, any, left, array, .. } => {
             let hashed = hashed_array(*function, *any, array);

@@ -132,6 +132,7 @@ impl CallCode {
     fn enter(&self, args: &[Datum], types: &[Oid], cx: &EvalContext<'_>) -> Result<Datum> {
         match self.callee {
             Callee::Plain(f) => f(cx.env, args),
+            Callee::Collated(f, ctype) => types::ctype::with(ctype, cx.env, |env| f(env, args)),
             Callee::Typed(f) => f(cx.env, args, types, self.result),
             Callee::Void(f) => f(cx.env, args).map(|_| Datum::text("")),
             Callee::Row(f, columns) => match f(cx.env, args)?.next() {

@@ -41,9 +41,22 @@ pub fn contains_volatile(e: &Expr) -> bool {
     })
 }
 
-/// age(timestamptz, timestamptz) is called immutable and still counts in the session's days.
-fn depends_on_zone(function: u32) -> bool {
-    types::facts::proc(Oid(function)).is_some_and(|p| p.symbol == "timestamptz_age")
+/// Functions that are called immutable and still ask the session: age(timestamptz, timestamptz) counts in its days, and what is
+/// a letter beyond ASCII its database says.
+fn depends_on_session(function: u32, args: &[&Expr]) -> bool {
+    types::facts::proc(Oid(function)).is_some_and(|p| {
+        p.symbol == "timestamptz_age"
+            || types::ctype::is_asked_by(p.symbol)
+                && !args.iter().filter_map(|e| known(e)).all(is_ascii)
+    })
+}
+
+fn is_ascii(value: &Datum) -> bool {
+    match value {
+        Datum::Text(text) => text.is_ascii(),
+        Datum::Array(array) => array.elements.iter().all(is_ascii),
+        _ => true,
+    }
 }
 
 fn is_const(e: &Expr) -> bool {
@@ -117,7 +130,7 @@ pub fn fold(e: &Expr) -> Expr {
             }
             if args.iter().all(is_const)
                 && function_volatility(function) == Volatility::Immutable
-                && !depends_on_zone(function)
+                && !depends_on_session(function, &args.iter().collect::<Vec<_>>())
             {
                 return evaluate(&e).unwrap_or(e);
             }
@@ -127,6 +140,7 @@ pub fn fold(e: &Expr) -> Expr {
             if is_const(left)
                 && is_const(array)
                 && function_volatility(function) == Volatility::Immutable
+                && !depends_on_session(function, &[left, array])
             {
                 return evaluate(&e).unwrap_or(e);
             }
@@ -266,7 +280,7 @@ fn fails(e: &Expr) -> bool {
         Expr::Call { function, args, .. } => {
             args.iter().all(is_const)
                 && function_volatility(*function) == Volatility::Immutable
-                && !depends_on_zone(*function)
+                && !depends_on_session(*function, &args.iter().collect::<Vec<_>>())
                 && types::registry::function(Oid(*function)).is_some_and(|f| !f.returns_set())
         }
         // A string that is not of the type fails always; what depends on a setting may not.

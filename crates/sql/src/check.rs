@@ -9,16 +9,18 @@
 //! What `pg_amcheck --heapallindexed` and `pg_checksums` do in two programs. The folder is opened, so that a crash
 //! is recovered from first; sessions there are none.
 
+use crate::cluster::ctype_of;
 use crate::index_check::{Bounds, TableAndIndex};
 use base::{Fork, Oid, PageTag, Result, Xid};
 use engine::Engine;
 use engine::catalog::load::load_table;
-use engine::catalog::model::{Index, RelationKind, Table};
+use engine::catalog::model::{RelationKind, Table};
 use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
 use heap::{Heap, HeapOptions};
 use std::sync::Arc;
 use txn::{BackendKind, Transaction};
+use types::Ctype;
 use types::env::PlainEnv;
 
 /// What a check has found.
@@ -48,21 +50,17 @@ pub fn check(engine: &Arc<Engine>) -> Result<CheckReport> {
     let storage = Storage::of(engine);
     let txn = engine.txns.begin(&backend);
     let shared = CatalogStore::new(storage.clone(), Oid::INVALID);
-    let databases: Vec<(Oid, String, Xid)> = shared
-        .session(&txn)
-        .scan("pg_database")?
-        .iter()
-        .map(|r| (r.oid("oid"), r.text("datname").to_owned(), r.xid8("datfrozenxid8")))
-        .collect();
-    for (i, (oid, name, frozen)) in databases.iter().enumerate() {
+    for (i, row) in shared.session(&txn).scan("pg_database")?.iter().enumerate() {
+        let (name, frozen) = (row.text("datname"), row.xid8("datfrozenxid8"));
         report.databases += 1;
-        let store = CatalogStore::new(storage.clone(), *oid);
-        if *frozen < engine.txns.oldest_clog_xid() {
+        let store = CatalogStore::new(storage.clone(), row.oid("oid"));
+        let database = Database { frozen, ctype: ctype_of(row) };
+        if frozen < engine.txns.oldest_clog_xid() {
             report.faults.push(format!(
                 "database \"{name}\": the commit log begins after datfrozenxid {frozen}"
             ));
         }
-        if let Err(error) = check_database(&store, &txn, i == 0, *frozen, &mut report) {
+        if let Err(error) = check_database(&store, &txn, i == 0, &database, &mut report) {
             report.faults.push(format!("database \"{name}\": {error}"));
         }
     }
@@ -70,13 +68,20 @@ pub fn check(engine: &Arc<Engine>) -> Result<CheckReport> {
     Ok(report)
 }
 
+/// What `pg_database` says.
+struct Database {
+    frozen: Xid,
+    ctype: Ctype,
+}
+
 fn check_database(
     store: &CatalogStore,
     txn: &Transaction,
     with_shared: bool,
-    frozen: Xid,
+    database: &Database,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let frozen = database.frozen;
     let catalogs = store.session(txn);
     for class in catalogs.scan("pg_class")? {
         let kind = RelationKind::from_letter(class.char("relkind"));
@@ -107,12 +112,17 @@ fn check_database(
                 table.namespace_name, table.name, table.relfrozenxid
             ));
         }
-        check_table(store.storage(), &table, report)?;
+        check_table(store.storage(), &table, database.ctype, report)?;
     }
     Ok(())
 }
 
-fn check_table(storage: &Storage, table: &Arc<Table>, report: &mut CheckReport) -> Result<()> {
+fn check_table(
+    storage: &Storage,
+    table: &Arc<Table>,
+    ctype: Ctype,
+    report: &mut CheckReport,
+) -> Result<()> {
     let Some(id) = table.storage else { return Ok(()) };
     report.relations += 1;
     let name = format!("{}.{}", table.namespace_name, table.name);
@@ -142,7 +152,8 @@ fn check_table(storage: &Storage, table: &Arc<Table>, report: &mut CheckReport) 
         if damaged || !index.valid || !index.ready {
             continue;
         }
-        if let Err(error) = compare(&heap, table, index, &tree, entries, &name, report) {
+        let pair = TableAndIndex { heap: &heap, table, index, tree: &tree };
+        if let Err(error) = compare(&pair, entries, ctype, &name, report) {
             report.faults.push(format!("index \"{}\" of \"{name}\": {error}", index.name));
         }
     }
@@ -154,14 +165,13 @@ const MEMORY_BYTES: usize = 256 << 20;
 
 /// An index against its table.
 fn compare(
-    heap: &Heap,
-    table: &Arc<Table>,
-    index: &Arc<Index>,
-    tree: &Arc<btree::Btree>,
+    pair: &TableAndIndex<'_>,
     entries: u64,
+    ctype: Ctype,
     name: &str,
     report: &mut CheckReport,
 ) -> Result<()> {
+    let index = pair.index;
     let mut faults = 0;
     let mut fault = |text: String| {
         faults += 1;
@@ -170,14 +180,15 @@ fn compare(
         }
         Ok(())
     };
-    let pair = TableAndIndex { heap, table, index, tree };
     let pause = &mut || Ok(());
     pair.entries_without_row(pause, &mut |tid| {
         fault(format!("an entry leads to {tid}, where there is no row"))
     })?;
     let bounds = Bounds { entries, memory_bytes: MEMORY_BYTES };
-    pair.rows_without_entry(bounds, None, &PlainEnv, pause, &mut |tid| {
-        fault(format!("the row at {tid} has no entry"))
+    types::ctype::with(ctype, &PlainEnv, |env| {
+        pair.rows_without_entry(bounds, None, env, pause, &mut |tid| {
+            fault(format!("the row at {tid} has no entry"))
+        })
     })
 }
 

@@ -9,13 +9,14 @@ use base::{Oid, Result, bail};
 use engine::Engine;
 use engine::catalog::cache::SharedCache;
 use engine::catalog::load::RowSource;
+use engine::catalog::rows::Row;
 use engine::catalog::store::CatalogStore;
 use engine::relation::Storage;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use txn::{Backend, BackendKind, LockMode, LockTag, Registry, Wait};
-use types::Datum;
+use types::{Ctype, Datum};
 
 /// The clusters that the process has opened.
 static CLUSTERS: AtomicU32 = AtomicU32::new(0);
@@ -30,6 +31,8 @@ pub struct DatabaseState {
     pub oid: Oid,
     /// Its name when it was connected to: one that is renamed has nobody connected to it.
     pub name: String,
+    /// What letters are in it.
+    pub ctype: Ctype,
     /// Its catalogs.
     pub store: Arc<CatalogStore>,
     /// Descriptions of its relations.
@@ -50,6 +53,7 @@ impl DatabaseState {
         DatabaseState {
             oid: self.oid,
             name: name.to_owned(),
+            ctype: self.ctype,
             store: Arc::clone(&self.store),
             cache: Arc::clone(&self.cache),
             activity: Arc::clone(&self.activity),
@@ -58,6 +62,13 @@ impl DatabaseState {
             reset: Arc::clone(&self.reset),
         }
     }
+}
+
+/// What letters are in the database of a row of `pg_database`.
+pub(crate) fn ctype_of(row: &Row) -> Ctype {
+    let builtin = row.char("datlocprovider") == b'b';
+    let locale = row.text_opt(if builtin { "datlocale" } else { "datctype" });
+    locale.and_then(Ctype::of_locale).unwrap_or_default()
 }
 
 /// What the server needs to know of a role that wants to log in.
@@ -390,16 +401,19 @@ impl Cluster {
         let before = self.work_for(oid);
         let learned = self.with_catalogs(oid, |catalogs| {
             engine::catalog::enums::learn_names(catalogs)?;
-            engine::catalog::domains::learn(catalogs)
+            engine::catalog::domains::learn(catalogs)?;
+            let row = catalogs.find("pg_database", &[("oid", Datum::Oid(oid))])?;
+            Ok(row.first().map_or(Ctype::C, ctype_of))
         });
         types::enums::enter(before);
-        learned?;
+        let ctype = learned?;
         let store = Arc::new(CatalogStore::new(self.storage.clone(), oid));
         let mut databases = self.databases.write();
         Ok(Arc::clone(databases.entry(oid).or_insert_with(|| {
             Arc::new(DatabaseState {
                 oid,
                 name: name.to_owned(),
+                ctype,
                 store,
                 cache: Arc::new(SharedCache::default()),
                 activity: Arc::new(self.kept.take(oid, Some(Arc::clone(&self.shared_activity)))),

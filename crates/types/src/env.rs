@@ -1,5 +1,6 @@
 //! What functions may ask of the session they run in.
 
+use crate::ctype::Ctype;
 use crate::datetime::zone::TimeZone;
 use crate::datum::{Datum, EnumValue, Text};
 use base::{Oid, Result};
@@ -62,6 +63,8 @@ pub struct Style {
     pub extra_float_digits: i32,
     /// `TimeZone`
     pub time_zone: Arc<TimeZone>,
+    /// The database's.
+    pub ctype: Ctype,
 }
 
 impl Style {
@@ -82,12 +85,13 @@ impl Default for Style {
             bytea_escape: false,
             extra_float_digits: 1,
             time_zone: Arc::new(TimeZone::utc()),
+            ctype: Ctype::C,
         }
     }
 }
 
 impl Style {
-    /// PostgreSQL's defaults, in UTC.
+    /// PostgreSQL's defaults, in UTC, in the locale "C".
     pub fn plain() -> &'static Style {
         static PLAIN: OnceLock<Style> = OnceLock::new();
         PLAIN.get_or_init(Style::default)

@@ -15,6 +15,7 @@
 pub mod args;
 pub mod array;
 pub mod compare;
+pub mod ctype;
 pub mod datetime;
 pub mod datum;
 pub mod domains;
@@ -34,6 +35,7 @@ pub mod text;
 pub mod typename;
 
 pub use compare::{RawComparator, abbreviated_key, compare_encoded, equal, hash, raw_comparator};
+pub use ctype::Ctype;
 pub use datum::{ArrayValue, Datum, EnumValue, Interval, RecordColumn, RecordValue, Text};
 pub use env::{Env, Style};
 pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};

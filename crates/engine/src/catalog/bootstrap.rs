@@ -156,8 +156,8 @@ pub fn database_row(
         .oid("datfrozenxid", Oid(3))
         .oid("datminmxid", Oid(1))
         .oid("dattablespace", DEFAULT_TABLESPACE)
-        .text("datcollate", "C")
-        .text("datctype", "C")
+        .text("datcollate", "C.UTF-8")
+        .text("datctype", "C.UTF-8")
         .set("datfrozenxid8", Datum::Xid8(3));
     let acl = if template { acl(&["=c/postgres", "postgres=CTc/postgres"]) } else { Datum::Null };
     c.insert(&row.set("datacl", acl))?;

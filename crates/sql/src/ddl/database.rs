@@ -1,5 +1,6 @@
 //! CREATE, ALTER and DROP DATABASE.
 
+use super::locale::NewLocale;
 use super::{Ddl, new_oid};
 use crate::parse::utility::{RoleName, UtilityOption};
 use base::{Error, Oid, RelationId, Result, SqlError, SqlState, bail};
@@ -79,6 +80,7 @@ impl Ddl<'_> {
         self.session.prevent_transaction("CREATE DATABASE")?;
         let mut owner = self.state().current_user.borrow().oid;
         let mut template = "template1".to_owned();
+        let mut locale = NewLocale::default();
         let (mut is_template, mut connections, mut limit) = (false, true, -1);
         for option in options {
             let Some(_) = &option.value else { continue };
@@ -95,12 +97,6 @@ impl Ddl<'_> {
                         return Err(Error::unsupported(format!("encoding \"{encoding}\"")));
                     }
                 }
-                "locale" | "lc_collate" | "lc_ctype" | "builtin_locale" => {
-                    let locale = option.string()?;
-                    if !matches!(locale.as_str(), "C" | "POSIX" | "C.UTF-8" | "C.utf8") {
-                        return Err(Error::unsupported(format!("locale \"{locale}\"")));
-                    }
-                }
                 // A copy is made in one way, whichever is asked for.
                 "strategy" => {
                     let strategy = option.string()?;
@@ -111,7 +107,8 @@ impl Ddl<'_> {
                             .into());
                     }
                 }
-                "locale_provider" | "collation_version" | "icu_locale" | "oid" => {}
+                "collation_version" | "oid" => {}
+                _ if locale.take(option)? => {}
                 "tablespace" => {
                     let tablespace = option.string()?;
                     if tablespace != "pg_default" {
@@ -141,6 +138,10 @@ impl Ddl<'_> {
                 )
             })?;
         }
+        let locale = locale.beside(&source)?;
+        if template != "template0" {
+            locale.check_same(&source)?;
+        }
         let what = format!("source database \"{template}\"");
         self.check_not_connected(source_oid, LockMode::Share, &what)?;
         let state = self.state();
@@ -161,7 +162,7 @@ impl Ddl<'_> {
             .bool("datallowconn", connections)
             .set("datconnlimit", Datum::Int4(limit))
             .set("datacl", Datum::Null);
-        state.catalog.rows(&txn).insert(&row)?;
+        state.catalog.rows(&txn).insert(&locale.told(row))?;
         Ok(())
     }
 

@@ -305,10 +305,11 @@ pub(super) fn check_dependents(state: &SessionState, objects: &[Object]) -> Resu
 }
 
 /// `objects` and all that depends on them, locked: more may have come to depend on one while its lock was waited for, and
-/// nothing does afterwards.
+/// nothing does afterwards. Where nobody has committed anything meanwhile, nothing more has.
 fn locked_closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let mut locked = HashSet::new();
     loop {
+        let csn = state.txn()?.take_latest_snapshot().csn;
         let found = closure(state, objects)?;
         let before = locked.len();
         for object in &found.order {
@@ -316,7 +317,7 @@ fn locked_closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
                 lock(state, *object)?;
             }
         }
-        if locked.len() == before {
+        if locked.len() == before || state.txn()?.take_latest_snapshot().csn == csn {
             return Ok(found);
         }
     }

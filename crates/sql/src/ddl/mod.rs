@@ -38,6 +38,7 @@ pub mod index;
 mod index_feed;
 mod index_swap;
 mod like;
+mod locale;
 pub mod misc;
 pub(crate) mod not_null;
 mod owned;

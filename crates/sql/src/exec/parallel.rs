@@ -2,7 +2,8 @@
 //!
 //! # Purpose
 //! `count`, `sum` of integers, `min` and `max` over a sequential scan, with or without a filter: each thread counts
-//! what it scans, and the parts are put together. Only expressions that ask nothing of the session are evaluated so.
+//! what it scans, and the parts are put together. Only expressions that ask nothing of the session but what letters are
+//! are evaluated so.
 
 use super::aggregate::{Call, Maker, State, add_int};
 use super::batch::Batch;
@@ -20,7 +21,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use txn::Snapshot;
-use types::{Datum, Volatility};
+use types::{Ctype, Datum, Volatility};
 
 /// Tables shorter than this are scanned by one thread.
 const MIN_PAGES: u32 = if cfg!(all(test, debug_assertions)) { 4 } else { 1024 };
@@ -58,6 +59,8 @@ struct Work<'a> {
     snapshot: &'a Arc<Snapshot>,
     params: &'a [Datum],
     cancel: &'a CancelFlag,
+    /// The session's.
+    ctype: Ctype,
     shared: Option<Arc<SharedBlocks>>,
     /// Rows read, for the statistics.
     read: AtomicI64,
@@ -75,8 +78,21 @@ impl Work<'_> {
             states.iter_mut().for_each(|s| *s = State::Count(n));
             return Ok(states);
         }
+        types::ctype::with(self.ctype, &types::env::PlainEnv, |env| {
+            self.add_rows(&mut scan, &mut states, env)
+        })?;
+        Ok(states)
+    }
+
+    /// Reads what is left of the scan.
+    fn add_rows(
+        &self,
+        scan: &mut HeapScan,
+        states: &mut [State],
+        env: &dyn types::Env,
+    ) -> Result<()> {
         let exec = RefCell::new(Vec::new());
-        let mut cx = EvalContext::new(&types::env::PlainEnv, &exec);
+        let mut cx = EvalContext::new(env, &exec);
         cx.params = self.params;
         let mut page = PageBatch::new();
         let mut row = Batch::new();
@@ -95,13 +111,13 @@ impl Work<'_> {
                     keep,
                     filter.is_some(),
                 )? {
-                    for (c, s) in self.calls.iter().zip(&mut states) {
+                    for (c, s) in self.calls.iter().zip(&mut *states) {
                         c.add_simple(s, row.row(0), &cx)?;
                     }
                 }
             }
         }
-        Ok(states)
+        Ok(())
     }
 }
 
@@ -164,6 +180,7 @@ impl Node for ParallelAggregate {
             snapshot: &cx.x.snapshot,
             params: cx.x.params,
             cancel: cx.x.cancel,
+            ctype: cx.x.env.style().ctype,
             shared: large.then(|| SharedBlocks::new(range)),
             read: AtomicI64::new(0),
         };

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use txn::{Backend, Transaction};
 use types::datetime::zone::TimeZone;
 use types::env::{DateOrder, DateStyle, IntervalStyle};
-use types::{Datum, EnumValue, Env, Style, Text};
+use types::{Ctype, Datum, EnumValue, Env, Style, Text};
 
 /// A role as a session uses it.
 #[derive(Clone, Debug)]
@@ -421,7 +421,7 @@ pub struct SessionEnv {
 impl SessionEnv {
     /// The environment under the settings in force.
     pub fn new(state: Rc<SessionState>) -> SessionEnv {
-        let style = style(&state.settings.borrow());
+        let style = style(&state.settings.borrow(), state.database.ctype);
         let dialect = Dialect {
             standard_strings: state.settings.borrow().bool("standard_conforming_strings"),
             escape_warning: state.settings.borrow().bool("escape_string_warning"),
@@ -446,7 +446,7 @@ impl SessionEnv {
     }
 }
 
-fn style(settings: &SessionSettings) -> Style {
+fn style(settings: &SessionSettings, ctype: Ctype) -> Style {
     let date_style = settings.text("DateStyle").to_ascii_lowercase();
     let has = |word: &str| date_style.contains(word);
     Style {
@@ -476,6 +476,7 @@ fn style(settings: &SessionSettings) -> Style {
         extra_float_digits: i32::try_from(settings.int("extra_float_digits")).unwrap_or(1),
         time_zone: TimeZone::by_name(settings.text("TimeZone"))
             .map_or_else(|| Style::plain().time_zone.clone(), Arc::new),
+        ctype,
     }
 }
 

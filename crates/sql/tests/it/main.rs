@@ -29,6 +29,7 @@ mod horizons;
 mod key_types;
 mod lateral;
 mod like;
+mod locales;
 mod lock_table;
 mod matviews;
 mod meanwhile;

@@ -1,8 +1,8 @@
 //! LIKE and ILIKE.
 
-use crate::Datum;
 use crate::args::*;
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
+use crate::{Ctype, Datum};
 use base::{Result, bail};
 
 /// The number of bytes of the character that starts with `b`.
@@ -95,8 +95,8 @@ pub fn like(s: &str, p: &str) -> Result<bool> {
     }
 }
 
-fn ilike(s: &str, p: &str) -> Result<bool> {
-    like(&s.to_ascii_lowercase(), &p.to_ascii_lowercase())
+fn ilike(ctype: Ctype, a: &[Datum]) -> Result<bool> {
+    like(&ctype.lower(text(a, 0)?), &ctype.lower(text(a, 1)?))
 }
 
 /// LIKE over bytes.
@@ -144,8 +144,11 @@ pub(crate) fn like_escape(pattern: &str, escape: &str) -> Result<String> {
 
 const LIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(like(text(a, 0)?, text(a, 1)?)?)));
 const NOT_LIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(!like(text(a, 0)?, text(a, 1)?)?)));
-const ILIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(ilike(text(a, 0)?, text(a, 1)?)?)));
-const NOT_ILIKE: FunctionBody = S(|_, a| Ok(Datum::Bool(!ilike(text(a, 0)?, text(a, 1)?)?)));
+const ILIKE: FunctionBody = S(|env, a| ilike(env.style().ctype, a).map(Datum::Bool));
+const NOT_ILIKE: FunctionBody = S(|env, a| ilike(env.style().ctype, a).map(|m| Datum::Bool(!m)));
+/// Names are of the collation "C", whatever the database's.
+const NAME_ILIKE: FunctionBody = S(|_, a| ilike(Ctype::C, a).map(Datum::Bool));
+const NOT_NAME_ILIKE: FunctionBody = S(|_, a| ilike(Ctype::C, a).map(|m| Datum::Bool(!m)));
 
 pub(super) const BODIES: BodyTable = &[
     ("textlike", LIKE),
@@ -153,9 +156,9 @@ pub(super) const BODIES: BodyTable = &[
     ("textnlike", NOT_LIKE),
     ("namenlike", NOT_LIKE),
     ("texticlike", ILIKE),
-    ("nameiclike", ILIKE),
+    ("nameiclike", NAME_ILIKE),
     ("texticnlike", NOT_ILIKE),
-    ("nameicnlike", NOT_ILIKE),
+    ("nameicnlike", NOT_NAME_ILIKE),
     ("like_escape", S(|_, a| Ok(Datum::text(like_escape(text(a, 0)?, text(a, 1)?)?)))),
     ("bytealike", S(|_, a| Ok(Datum::Bool(bytea_like(a)?)))),
     ("byteanlike", S(|_, a| Ok(Datum::Bool(!bytea_like(a)?)))),

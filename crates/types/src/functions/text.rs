@@ -97,17 +97,6 @@ pub(crate) fn position(s: &str, needle: &str) -> i32 {
     s.find(needle).map_or(0, |i| char_count(&s[..i]) as i32 + 1)
 }
 
-pub(crate) fn initcap(s: &str) -> String {
-    let mut start = true;
-    s.chars()
-        .map(|c| {
-            let r = if start { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
-            start = !c.is_ascii_alphanumeric();
-            r
-        })
-        .collect()
-}
-
 fn translate(s: &str, from: &str, to: &str) -> String {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
@@ -227,10 +216,10 @@ pub(super) const BODIES: BodyTable = &[
     ("textoctetlen", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),
     ("bpcharoctetlen", S(|_, a| Ok(Datum::Int4(text(a, 0)?.len() as i32)))),
     ("bit_length(text)", S(|_, a| bit_length(text(a, 0)?.len()))),
-    ("lower", S(|_, a| Ok(t(text(a, 0)?.to_ascii_lowercase())))),
-    ("casefold", S(|_, a| Ok(t(text(a, 0)?.to_ascii_lowercase())))),
-    ("upper", S(|_, a| Ok(t(text(a, 0)?.to_ascii_uppercase())))),
-    ("initcap", S(|_, a| Ok(t(initcap(text(a, 0)?))))),
+    ("lower", S(|env, a| Ok(t(env.style().ctype.lower(text(a, 0)?))))),
+    ("casefold", S(|env, a| Ok(t(env.style().ctype.fold(text(a, 0)?))))),
+    ("upper", S(|env, a| Ok(t(env.style().ctype.upper(text(a, 0)?))))),
+    ("initcap", S(|env, a| Ok(t(env.style().ctype.initcap(text(a, 0)?))))),
     ("textpos", S(|_, a| Ok(Datum::Int4(position(text(a, 0)?, text(a, 1)?))))),
     ("text_substr", S(|_, a| Ok(t(substring(text(a, 0)?, int4(a, 1)?, Some(int4(a, 2)?))?)))),
     ("text_substr_no_len", S(|_, a| Ok(t(substring(text(a, 0)?, int4(a, 1)?, None)?)))),

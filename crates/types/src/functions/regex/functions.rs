@@ -7,13 +7,13 @@ use crate::functions::text::{char_at, char_count, check_size, t};
 use crate::registry::{
     BodyTable, FunctionBody, FunctionBody::Scalar as S, FunctionBody::Set, RowIter,
 };
-use crate::{ArrayValue, Datum, oids};
+use crate::{ArrayValue, Ctype, Datum, Env, ctype, oids};
 use base::{Result, SqlError, SqlState, bail};
 use std::sync::Arc;
 
-fn matches(a: &[Datum], insensitive: bool) -> Result<bool> {
+fn matches(env: &dyn Env, a: &[Datum], insensitive: bool) -> Result<bool> {
     let flags = Flags { insensitive, ..Flags::default() };
-    compile(text(a, 1)?, flags)?.is_match(text(a, 0)?)
+    compile(env, text(a, 1)?, flags)?.is_match(text(a, 0)?)
 }
 
 fn flags_at(a: &[Datum], i: usize) -> Result<Flags> {
@@ -47,24 +47,24 @@ fn captures(s: &str, m: &Found) -> Datum {
     text_array(m.groups.iter().map(|g| g.map_or(Datum::Null, |(a, b)| t(&s[a..b]))).collect())
 }
 
-fn regexp_match(a: &[Datum]) -> Result<Datum> {
+fn regexp_match(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let s = text(a, 0)?;
-    let re = compile(text(a, 1)?, no_global(flags_at(a, 2)?, "regexp_match()")?)?;
+    let re = compile(env, text(a, 1)?, no_global(flags_at(a, 2)?, "regexp_match()")?)?;
     Ok(re.find(s, 0)?.map_or(Datum::Null, |m| captures(s, &m)))
 }
 
-fn regexp_matches(a: &[Datum]) -> Result<RowIter> {
+fn regexp_matches(env: &dyn Env, a: &[Datum]) -> Result<RowIter> {
     let s = text(a, 0)?;
     let flags = flags_at(a, 2)?;
-    let re = compile(text(a, 1)?, flags)?;
+    let re = compile(env, text(a, 1)?, flags)?;
     let rows: Vec<Datum> =
         re.all(s, 0, flags.global, false)?.iter().map(|m| captures(s, m)).collect();
     Ok(Box::new(rows.into_iter().map(|d| Ok(vec![d]))))
 }
 
-fn split(a: &[Datum], function: &str) -> Result<Vec<Datum>> {
+fn split(env: &dyn Env, a: &[Datum], function: &str) -> Result<Vec<Datum>> {
     let s = text(a, 0)?;
-    let re = compile(text(a, 1)?, no_global(flags_at(a, 2)?, function)?)?;
+    let re = compile(env, text(a, 1)?, no_global(flags_at(a, 2)?, function)?)?;
     let mut out = Vec::new();
     let mut at = 0;
     for m in re.all(s, 0, true, true)? {
@@ -102,8 +102,16 @@ fn substitute(s: &str, m: &Found, with: &str, out: &mut String) {
 }
 
 /// Replaces match number `n` from character `start` on (0: all).
-fn replace(s: &str, pattern: &str, with: &str, flags: Flags, start: i32, n: i32) -> Result<Datum> {
-    let re = compile(pattern, flags)?;
+fn replace(
+    env: &dyn Env,
+    s: &str,
+    pattern: &str,
+    with: &str,
+    flags: Flags,
+    start: i32,
+    n: i32,
+) -> Result<Datum> {
+    let re = compile(env, pattern, flags)?;
     let from = char_at(s, start as usize - 1);
     if start as usize > char_count(s) + 1 {
         return Ok(t(s));
@@ -145,7 +153,7 @@ fn positive(v: i32, name: &str, min: i32) -> Result<i32> {
     Ok(v)
 }
 
-fn replace_flags(a: &[Datum]) -> Result<Datum> {
+fn replace_flags(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let letters = text(a, 3)?;
     if letters.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(SqlError::new(
@@ -156,22 +164,22 @@ fn replace_flags(a: &[Datum]) -> Result<Datum> {
         .into());
     }
     let flags = Flags::parse(letters)?;
-    replace(text(a, 0)?, text(a, 1)?, text(a, 2)?, flags, 1, i32::from(!flags.global))
+    replace(env, text(a, 0)?, text(a, 1)?, text(a, 2)?, flags, 1, i32::from(!flags.global))
 }
 
-fn replace_extended(a: &[Datum]) -> Result<Datum> {
+fn replace_extended(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let start = positive(int4(a, 3)?, "start", 1)?;
     let n = if a.len() > 4 { Some(positive(int4(a, 4)?, "n", 0)?) } else { None };
     let flags = flags_at(a, 5)?;
     let n = n.unwrap_or(i32::from(!flags.global));
-    replace(text(a, 0)?, text(a, 1)?, text(a, 2)?, flags, start, n)
+    replace(env, text(a, 0)?, text(a, 1)?, text(a, 2)?, flags, start, n)
 }
 
-fn count(a: &[Datum]) -> Result<Datum> {
+fn count(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let s = text(a, 0)?;
     let start = if a.len() > 2 { positive(int4(a, 2)?, "start", 1)? } else { 1 };
     let flags = no_global(flags_at(a, 3)?, "regexp_count()")?;
-    let re = compile(text(a, 1)?, flags)?;
+    let re = compile(env, text(a, 1)?, flags)?;
     if start as usize > char_count(s) + 1 {
         return Ok(Datum::Int4(0));
     }
@@ -180,8 +188,15 @@ fn count(a: &[Datum]) -> Result<Datum> {
 }
 
 /// Match `n` from character `start` on.
-fn nth(s: &str, pattern: &str, flags: Flags, start: i32, n: i32) -> Result<Option<Found>> {
-    let re = compile(pattern, flags)?;
+fn nth(
+    env: &dyn Env,
+    s: &str,
+    pattern: &str,
+    flags: Flags,
+    start: i32,
+    n: i32,
+) -> Result<Option<Found>> {
+    let re = compile(env, pattern, flags)?;
     if start as usize > char_count(s) + 1 {
         return Ok(None);
     }
@@ -189,7 +204,7 @@ fn nth(s: &str, pattern: &str, flags: Flags, start: i32, n: i32) -> Result<Optio
     Ok(all.into_iter().nth(n as usize - 1))
 }
 
-fn instr(a: &[Datum]) -> Result<Datum> {
+fn instr(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let s = text(a, 0)?;
     let opt = |i: usize, default: i32| if a.len() > i { int4(a, i) } else { Ok(default) };
     let start = positive(opt(2, 1)?, "start", 1)?;
@@ -200,7 +215,7 @@ fn instr(a: &[Datum]) -> Result<Datum> {
     }
     let group = positive(opt(6, 0)?, "subexpr", 0)?;
     let flags = no_global(flags_at(a, 5)?, "regexp_instr()")?;
-    let Some(m) = nth(s, text(a, 1)?, flags, start, n)? else { return Ok(Datum::Int4(0)) };
+    let Some(m) = nth(env, s, text(a, 1)?, flags, start, n)? else { return Ok(Datum::Int4(0)) };
     let range = if group == 0 || group == 1 && m.groups.is_empty() {
         Some((m.start, m.end))
     } else {
@@ -211,14 +226,14 @@ fn instr(a: &[Datum]) -> Result<Datum> {
     ))
 }
 
-fn substr(a: &[Datum]) -> Result<Datum> {
+fn substr(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let s = text(a, 0)?;
     let opt = |i: usize, default: i32| if a.len() > i { int4(a, i) } else { Ok(default) };
     let start = positive(opt(2, 1)?, "start", 1)?;
     let n = positive(opt(3, 1)?, "n", 1)?;
     let group = positive(opt(5, 0)?, "subexpr", 0)?;
     let flags = no_global(flags_at(a, 4)?, "regexp_substr()")?;
-    let Some(m) = nth(s, text(a, 1)?, flags, start, n)? else { return Ok(Datum::Null) };
+    let Some(m) = nth(env, s, text(a, 1)?, flags, start, n)? else { return Ok(Datum::Null) };
     let range = if group == 0 || group == 1 && m.groups.is_empty() {
         Some((m.start, m.end))
     } else {
@@ -228,8 +243,8 @@ fn substr(a: &[Datum]) -> Result<Datum> {
 }
 
 /// The first group if there is one, else the whole match.
-fn substring_from(s: &str, pattern: &str) -> Result<Datum> {
-    let re = compile(pattern, Flags::default())?;
+fn substring_from(env: &dyn Env, s: &str, pattern: &str) -> Result<Datum> {
+    let re = compile(env, pattern, Flags::default())?;
     let Some(m) = re.find(s, 0)? else { return Ok(Datum::Null) };
     let range = match m.groups.first() {
         Some(g) => *g,
@@ -238,33 +253,44 @@ fn substring_from(s: &str, pattern: &str) -> Result<Datum> {
     Ok(range.map_or(Datum::Null, |(a, b)| t(&s[a..b])))
 }
 
-const MATCH: FunctionBody = S(|_, a| Ok(Datum::Bool(matches(a, false)?)));
-const NOT_MATCH: FunctionBody = S(|_, a| Ok(Datum::Bool(!matches(a, false)?)));
-const IMATCH: FunctionBody = S(|_, a| Ok(Datum::Bool(matches(a, true)?)));
-const NOT_IMATCH: FunctionBody = S(|_, a| Ok(Datum::Bool(!matches(a, true)?)));
-const COUNT: FunctionBody = S(|_, a| count(a));
-const INSTR: FunctionBody = S(|_, a| instr(a));
-const SUBSTR: FunctionBody = S(|_, a| substr(a));
-const REPLACE: FunctionBody = S(|_, a| replace_extended(a));
-const LIKE: FunctionBody = S(|_, a| {
+const MATCH: FunctionBody = S(|env, a| Ok(Datum::Bool(matches(env, a, false)?)));
+const NOT_MATCH: FunctionBody = S(|env, a| Ok(Datum::Bool(!matches(env, a, false)?)));
+const IMATCH: FunctionBody = S(|env, a| Ok(Datum::Bool(matches(env, a, true)?)));
+const NOT_IMATCH: FunctionBody = S(|env, a| Ok(Datum::Bool(!matches(env, a, true)?)));
+/// Names are of the collation "C", whatever the database's.
+const NAME_MATCH: FunctionBody =
+    S(|env, a| ctype::with(Ctype::C, env, |c| matches(c, a, false)).map(Datum::Bool));
+const NOT_NAME_MATCH: FunctionBody =
+    S(|env, a| ctype::with(Ctype::C, env, |c| matches(c, a, false)).map(|m| Datum::Bool(!m)));
+const NAME_IMATCH: FunctionBody =
+    S(|env, a| ctype::with(Ctype::C, env, |c| matches(c, a, true)).map(Datum::Bool));
+const NOT_NAME_IMATCH: FunctionBody =
+    S(|env, a| ctype::with(Ctype::C, env, |c| matches(c, a, true)).map(|m| Datum::Bool(!m)));
+const COUNT: FunctionBody = S(|env, a| count(env, a));
+const INSTR: FunctionBody = S(|env, a| instr(env, a));
+const SUBSTR: FunctionBody = S(|env, a| substr(env, a));
+const REPLACE: FunctionBody = S(|env, a| replace_extended(env, a));
+const LIKE: FunctionBody = S(|env, a| {
     let flags = no_global(flags_at(a, 2)?, "regexp_like()")?;
-    Ok(Datum::Bool(compile(text(a, 1)?, flags)?.is_match(text(a, 0)?)?))
+    Ok(Datum::Bool(compile(env, text(a, 1)?, flags)?.is_match(text(a, 0)?)?))
 });
-const REGEXP_MATCH: FunctionBody = S(|_, a| regexp_match(a));
-const MATCHES: FunctionBody = Set(|_, a| regexp_matches(a));
-const SPLIT_ARRAY: FunctionBody = S(|_, a| Ok(text_array(split(a, "regexp_split_to_array()")?)));
-const SPLIT_TABLE: FunctionBody =
-    Set(|_, a| Ok(Box::new(split(a, "regexp_split_to_table()")?.into_iter().map(|d| Ok(vec![d])))));
+const REGEXP_MATCH: FunctionBody = S(|env, a| regexp_match(env, a));
+const MATCHES: FunctionBody = Set(|env, a| regexp_matches(env, a));
+const SPLIT_ARRAY: FunctionBody =
+    S(|env, a| Ok(text_array(split(env, a, "regexp_split_to_array()")?)));
+const SPLIT_TABLE: FunctionBody = Set(|env, a| {
+    Ok(Box::new(split(env, a, "regexp_split_to_table()")?.into_iter().map(|d| Ok(vec![d]))))
+});
 
 pub(crate) const BODIES: BodyTable = &[
     ("textregexeq", MATCH),
-    ("nameregexeq", MATCH),
+    ("nameregexeq", NAME_MATCH),
     ("textregexne", NOT_MATCH),
-    ("nameregexne", NOT_MATCH),
+    ("nameregexne", NOT_NAME_MATCH),
     ("texticregexeq", IMATCH),
-    ("nameicregexeq", IMATCH),
+    ("nameicregexeq", NAME_IMATCH),
     ("texticregexne", NOT_IMATCH),
-    ("nameicregexne", NOT_IMATCH),
+    ("nameicregexne", NOT_NAME_IMATCH),
     ("regexp_match", REGEXP_MATCH),
     ("regexp_match_no_flags", REGEXP_MATCH),
     ("regexp_matches", MATCHES),
@@ -275,9 +301,9 @@ pub(crate) const BODIES: BodyTable = &[
     ("regexp_split_to_table_no_flags", SPLIT_TABLE),
     (
         "textregexreplace_noopt",
-        S(|_, a| replace(text(a, 0)?, text(a, 1)?, text(a, 2)?, Flags::default(), 1, 1)),
+        S(|env, a| replace(env, text(a, 0)?, text(a, 1)?, text(a, 2)?, Flags::default(), 1, 1)),
     ),
-    ("textregexreplace", S(|_, a| replace_flags(a))),
+    ("textregexreplace", S(|env, a| replace_flags(env, a))),
     ("textregexreplace_extended", REPLACE),
     ("textregexreplace_extended_no_flags", REPLACE),
     ("textregexreplace_extended_no_n", REPLACE),
@@ -297,10 +323,10 @@ pub(crate) const BODIES: BodyTable = &[
     ("regexp_substr_no_n", SUBSTR),
     ("regexp_substr_no_flags", SUBSTR),
     ("regexp_substr_no_subexpr", SUBSTR),
-    ("textregexsubstr", S(|_, a| substring_from(text(a, 0)?, text(a, 1)?))),
+    ("textregexsubstr", S(|env, a| substring_from(env, text(a, 0)?, text(a, 1)?))),
     (
         "substring(text,text,text)",
-        S(|_, a| substring_from(text(a, 0)?, &similar(text(a, 1)?, Some(text(a, 2)?))?)),
+        S(|env, a| substring_from(env, text(a, 0)?, &similar(text(a, 1)?, Some(text(a, 2)?))?)),
     ),
     ("similar_to_escape_1", S(|_, a| Ok(t(similar(text(a, 0)?, None)?)))),
     ("similar_to_escape_2", S(|_, a| Ok(t(similar(text(a, 0)?, Some(text(a, 1)?))?)))),

@@ -12,6 +12,7 @@ mod translate;
 pub(super) use functions::BODIES;
 use translate::{Flags, Translated, translate};
 
+use crate::Env;
 use base::{Result, err};
 use fancy_regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
@@ -102,8 +103,8 @@ fn build(pattern: &str, longest: bool) -> Result<Regex> {
         .map_err(|e| err!(INVALID_REGULAR_EXPRESSION, "invalid regular expression: {e}"))
 }
 
-fn compile(pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
-    let flags = Flags { global: false, ..flags };
+fn compile(env: &dyn Env, pattern: &str, flags: Flags) -> Result<Rc<Compiled>> {
+    let flags = Flags { global: false, ctype: env.style().ctype, ..flags };
     // nearly always the pattern of the row before
     let last = LAST.with_borrow(|l| match l {
         Some((p, f, c)) if p == pattern && *f == flags => Some(Rc::clone(c)),

@@ -1,5 +1,6 @@
 //! PostgreSQL's advanced regular expressions rewritten for the regex engine.
 
+use crate::Ctype;
 use base::{Result, err};
 
 /// The options that flags letters set.
@@ -17,6 +18,8 @@ pub(crate) struct Flags {
     pub newline_stop: bool,
     /// n, w: `^` and `$` match at newlines too.
     pub newline_anchor: bool,
+    /// What letters are.
+    pub ctype: Ctype,
 }
 
 impl Flags {
@@ -185,9 +188,53 @@ impl Translator<'_> {
         self.chars.get(self.at + n).copied()
     }
 
-    /// A character that stands for itself. Of those beyond ASCII none has another case, in the order "C" that all text has.
+    /// The inside of brackets for a class; None: there is no such class.
+    fn class(&self, name: &str) -> Option<&'static str> {
+        let unicode = self.flags.ctype == Ctype::Unicode;
+        Some(match name {
+            "alpha" if unicode => "\\p{Alphabetic}",
+            "alnum" if unicode => "\\p{Alphabetic}0-9",
+            "word" if unicode => "\\p{Alphabetic}0-9_",
+            "upper" | "lower" if unicode && self.flags.insensitive => "\\p{Alphabetic}",
+            "upper" if unicode => "\\p{Uppercase}",
+            "lower" if unicode => "\\p{Lowercase}",
+            "space" if unicode => "\\p{White_Space}",
+            "punct" if unicode => "[\\p{P}\\p{S}--\\p{Alphabetic}]",
+            "cntrl" if unicode => "\\p{Cc}",
+            "graph" if unicode => "[^\\p{White_Space}\\p{Cc}\\p{Cs}\\p{Cn}]",
+            "print" if unicode => "\\p{Zs}[^\\p{White_Space}\\p{Cc}\\p{Cs}\\p{Cn}]",
+            "alpha" => "a-zA-Z",
+            "digit" => "0-9",
+            "alnum" => "0-9A-Za-z",
+            "upper" | "lower" if self.flags.insensitive => "a-zA-Z",
+            "upper" => "A-Z",
+            "lower" => "a-z",
+            "space" => " \\t\\n\\r\\x0b\\x0c",
+            "blank" => " \\t",
+            "punct" => "!-/:-@\\[-`{-~",
+            "cntrl" => "\\x00-\\x1f\\x7f",
+            "graph" => "!-~",
+            "print" => " -~",
+            "xdigit" => "0-9A-Fa-f",
+            "word" => "0-9A-Za-z_",
+            "ascii" => "\\x00-\\x7f",
+            _ => return None,
+        })
+    }
+
+    /// The class of an escape; that of the capital letter is its complement.
+    fn class_escape(&self, c: char) -> Option<&'static str> {
+        self.class(match c {
+            'd' | 'D' => "digit",
+            's' | 'S' => "space",
+            'w' | 'W' => "word",
+            _ => return None,
+        })
+    }
+
+    /// A character that stands for itself. Of those beyond ASCII none has another case, in the locale "C".
     fn literal(&mut self, c: char) {
-        if self.flags.insensitive && !c.is_ascii() {
+        if self.flags.insensitive && self.flags.ctype == Ctype::C && !c.is_ascii() {
             self.out.push_str("(?-i:");
             self.out.push(c);
             self.out.push(')');
@@ -442,13 +489,14 @@ impl Translator<'_> {
     fn escape(&mut self) -> Result<()> {
         let Some(c) = self.peek(0) else { return Err(bad("invalid escape \\ sequence")) };
         self.at += 1;
-        let class = match c {
-            'd' => "[0-9]",
-            'D' => "[^0-9]",
-            's' => "[ \\t\\n\\r\\x0b\\x0c]",
-            'S' => "[^ \\t\\n\\r\\x0b\\x0c]",
-            'w' => "[A-Za-z0-9_]",
-            'W' => "[^A-Za-z0-9_]",
+        if let Some(class) = self.class_escape(c) {
+            self.out.push_str(if c.is_ascii_uppercase() { "[^" } else { "[" });
+            self.out.push_str(class);
+            self.out.push(']');
+            self.operand = true;
+            return Ok(());
+        }
+        let place = match c {
             'A' => "\\A",
             'Z' => "\\z",
             'm' => "\\b{start}",
@@ -457,9 +505,9 @@ impl Translator<'_> {
             'Y' => "\\B",
             _ => "",
         };
-        if !class.is_empty() {
-            self.out.push_str(class);
-            self.operand = class.starts_with('[');
+        if !place.is_empty() {
+            self.out.push_str(place);
+            self.operand = false;
             return Ok(());
         }
         self.operand = true;
@@ -531,25 +579,10 @@ impl Translator<'_> {
                         return Err(unbalanced());
                     }
                     self.at = end + 2;
-                    self.out.push_str(match name.as_str() {
-                        "alpha" => "a-zA-Z",
-                        "digit" => "0-9",
-                        "alnum" => "0-9A-Za-z",
-                        "upper" if self.flags.insensitive => "a-zA-Z",
-                        "lower" if self.flags.insensitive => "a-zA-Z",
-                        "upper" => "A-Z",
-                        "lower" => "a-z",
-                        "space" => " \\t\\n\\r\\x0b\\x0c",
-                        "blank" => " \\t",
-                        "punct" => "!-/:-@\\[-`{-~",
-                        "cntrl" => "\\x00-\\x1f\\x7f",
-                        "graph" => "!-~",
-                        "print" => " -~",
-                        "xdigit" => "0-9A-Fa-f",
-                        "word" => "0-9A-Za-z_",
-                        "ascii" => "\\x00-\\x7f",
-                        _ => return Err(bad("invalid character class")),
-                    });
+                    let Some(inside) = self.class(&name) else {
+                        return Err(bad("invalid character class"));
+                    };
+                    self.out.push_str(inside);
                 }
                 '[' if matches!(self.peek(0), Some('.' | '=')) => {
                     let mark = self.peek(0).unwrap_or('.');
@@ -563,20 +596,18 @@ impl Translator<'_> {
                 '\\' => {
                     let Some(e) = self.peek(0) else { return Err(unbalanced()) };
                     self.at += 1;
-                    match e {
-                        'd' => self.out.push_str("0-9"),
-                        's' => self.out.push_str(" \\t\\n\\r\\x0b\\x0c"),
-                        'w' => self.out.push_str("A-Za-z0-9_"),
-                        'D' => self.out.push_str("[^0-9]"),
-                        'S' => self.out.push_str("[^ \\t\\n\\r\\x0b\\x0c]"),
-                        'W' => self.out.push_str("[^A-Za-z0-9_]"),
-                        _ => match self.character(e)? {
+                    if let Some(class) = self.class_escape(e) {
+                        let others = e.is_ascii_uppercase();
+                        let (open, close) = if others { ("[^", "]") } else { ("", "") };
+                        self.out.extend([open, class, close]);
+                    } else {
+                        match self.character(e)? {
                             Some(x) => literal(x, &mut self.out),
                             None if e.is_ascii_alphanumeric() => {
                                 return Err(bad("invalid escape \\ sequence"));
                             }
                             None => literal(e, &mut self.out),
-                        },
+                        }
                     }
                 }
                 '-' => {
