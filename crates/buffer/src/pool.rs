@@ -170,6 +170,15 @@ impl BufferPool {
         self.inner().unlink(id)
     }
 
+    /// The length of a relation's main fork, where its file is no longer and it need not be asked for.
+    pub fn known_len_blocks(&self, id: RelationId) -> Option<base::BlockNumber> {
+        let relation = self.inner().known_relation(id)?;
+        let main = relation.fork(base::Fork::Main);
+        let len = main.len.load(Ordering::Acquire);
+        let cut = main.cut_lsn.load(Ordering::Acquire) != 0;
+        (len != crate::relation::UNKNOWN && !cut).then_some(base::BlockNumber(len))
+    }
+
     /// Is a table of this many blocks large enough for a sequential read to use [`Strategy::bulk_read`]? PostgreSQL's rule:
     /// more than a quarter of shared_buffers.
     pub fn is_large(&self, blocks: base::BlockNumber) -> bool {

@@ -59,6 +59,8 @@ pub const FIRST_INIT_OID: Oid = Oid(12_000);
 const OID_BATCH: u32 = 8192;
 /// From this length on (8 MB) a file is replaced rather than cut in recovery.
 const LARGE_BLOCKS: u32 = 1024;
+/// What the file system frees at once: 256 kB.
+const SHORT_BLOCKS: u32 = 32;
 /// Images in a record of [`RelationFiles::log_pages`].
 const IMAGES_MAX: usize = 32;
 
@@ -445,9 +447,13 @@ impl RelationFiles {
         }
     }
 
-    /// The relation's files, opened, if somebody is there to close them later.
+    /// The relation's files, opened, if somebody is there to close them later. To open and close a short one costs more than to free it.
     fn hold_open(&self, id: RelationId) -> Vec<Arc<dyn File>> {
-        if id.file_number == 0 || !self.closer.is_running() {
+        let short = |len: BlockNumber| len.0 <= SHORT_BLOCKS;
+        if id.file_number == 0
+            || !self.closer.is_running()
+            || self.pool.known_len_blocks(id).is_some_and(short)
+        {
             return Vec::new();
         }
         Fork::ALL

@@ -5,7 +5,7 @@
 //! one other case at most. Text is in the order of its code points in both.
 
 use crate::parse::utility::UtilityOption;
-use base::{Error, Result, SqlError, SqlState};
+use base::{Error, Result, SqlError, SqlState, bail};
 use engine::catalog::rows::{NewRow, Row};
 use types::{Ctype, Datum};
 
@@ -83,7 +83,7 @@ impl NewLocale {
     /// What it comes to; what is not said is as the template has it.
     ///
     /// # Errors
-    /// `0A000`, `42P17`
+    /// `0A000`, `42P17`, `22023`, `42809`
     pub(super) fn beside(self, template: &Row) -> Result<Locale> {
         let provider = self.provider.unwrap_or_else(|| template.char("datlocprovider"));
         if provider == b'i' {
@@ -105,13 +105,15 @@ impl NewLocale {
         let name = self.builtin_locale.clone().or_else(|| self.locale.clone());
         let name = name.or_else(|| template.text_opt("datlocale").map(str::to_owned));
         if builtin && name.is_none() {
-            return Err(misplaced("LOCALE or BUILTIN_LOCALE must be specified"));
+            bail!(INVALID_PARAMETER_VALUE, "LOCALE or BUILTIN_LOCALE must be specified");
         }
         let (collate, ctype) = (of(self.collate, "datcollate"), of(self.ctype, "datctype"));
         let locale = Locale { provider, collate, ctype, name: name.filter(|_| builtin) };
         check(&locale.collate)?;
         check(&locale.ctype)?;
-        locale.name.as_deref().map_or(Ok(()), check)?;
+        if let Some(name) = locale.name.as_deref().filter(|n| Ctype::of_locale(n).is_none()) {
+            bail!(WRONG_OBJECT_TYPE, "invalid locale name \"{name}\" for builtin provider");
+        }
         Ok(locale)
     }
 }

@@ -95,6 +95,14 @@ fn a_database_has_its_own() {
             "CREATE DATABASE d BUILTIN_LOCALE 'C'",
             "42P17 BUILTIN_LOCALE cannot be specified unless locale provider is builtin",
         ),
+        (
+            "CREATE DATABASE d LOCALE_PROVIDER builtin TEMPLATE template0",
+            "22023 LOCALE or BUILTIN_LOCALE must be specified",
+        ),
+        (
+            "CREATE DATABASE d LOCALE_PROVIDER builtin BUILTIN_LOCALE 'x' TEMPLATE template0",
+            "42809 invalid locale name \"x\" for builtin provider",
+        ),
         ("CREATE DATABASE d LOCALE_PROVIDER glibc", "42P17 unrecognized locale provider: glibc"),
     ]);
     let mut plain = db.session_of("plain");
