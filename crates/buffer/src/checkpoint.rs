@@ -297,13 +297,17 @@ impl Pool {
                     .map(|(block, n)| (relation.id, fork, BlockNumber(block), n)),
             );
         }
+        stop_point!("buffer.checkpoint.collected");
         let mut progress = CheckpointProgress::default();
         self.write_items(&items, 0, &mut progress, &mut |_| Ok(()))?;
         for fork in Fork::ALL {
-            if relation.fork(fork).sync_pending.swap(false, Ordering::AcqRel)
-                && let Err(e) = self.sync_file(relation, fork)
-            {
-                relation.fork(fork).sync_pending.store(true, Ordering::Release);
+            if !relation.fork(fork).sync_pending.swap(false, Ordering::AcqRel) {
+                continue;
+            }
+            stop_point!("buffer.flush.taken");
+            if let Err(e) = self.sync_file(relation, fork) {
+                // On the list again, too: a checkpoint may have taken it off it meanwhile.
+                self.register_sync(relation, fork);
                 return Err(e);
             }
         }

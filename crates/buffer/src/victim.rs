@@ -164,6 +164,7 @@ impl Pool {
     /// Takes a clean page out of its table and claims its frame, on which the caller holds a pin that is given up
     /// on success (the state it had is returned). Fails if there is another pin, or the page is dirty.
     pub(crate) fn evict_pinned(&self, n: u32) -> Option<u64> {
+        base::stop_point!("buffer.evict.found");
         let frame = self.frames.get(n);
         let (fork, block) = frame.place();
         // SAFETY: pinned. A reference of our own, since the lock is let go after the claim.

@@ -98,6 +98,7 @@ impl Pool {
                 if !wait {
                     return Ok(Imaged::Busy);
                 }
+                base::stop_point!("buffer.image.waits");
                 frame.wait_while(WRITING);
                 state = frame.load();
                 continue;
@@ -132,6 +133,7 @@ impl Pool {
         // SAFETY: the latch is held shared and the frame is pinned.
         let page = unsafe { &*self.frames.page_ptr(n) };
         let lsn = page.lsn().max(frame.hinted_after());
+        base::stop_point!("buffer.image.latched");
         // A panic may have poisoned it before we had the latch.
         let poisoned = frame.load() & POISONED != 0;
         let too_young = lsn_limit.is_some_and(|limit| lsn > limit);

@@ -3,8 +3,8 @@
 //! # Invariants
 //! - Files of transactions that the commit log has forgotten are kept: who was rolled back has none on the list any more.
 //! - A file number is used once. A number is taken, and noted as pending under its XID, in one step.
-//! - A file is made, and its record inserted, under the checkpoint barrier, so a checkpoint whose redo point lies after the
-//!   record syncs the file's folder.
+//! - A file is made, an unlogged relation's init fork with it, and its record inserted, under the checkpoint barrier, so a checkpoint whose
+//!   redo point lies after the record syncs the file's folder.
 //! - Pending files whose transaction has not committed at the end of recovery are removed; so are files numbered
 //!   from the checkpoint's next number on that no record made. So a crash leaves no orphan.
 //! - A file that could not be removed stays pending, under no XID: each checkpoint tries again, and notes it until then.
@@ -163,8 +163,8 @@ impl RelationFiles {
         drop(self.barrier.write());
     }
 
-    /// Makes a relation's main file under a new number. It goes away if the transaction, or the savepoint, is rolled
-    /// back.
+    /// Makes a relation's main file under a new number, and the empty init fork of an unlogged one. They go away if the transaction, or the
+    /// savepoint, is rolled back.
     ///
     /// # Errors
     /// The disk's.
@@ -206,6 +206,10 @@ impl RelationFiles {
         let barrier = self.hold_checkpoints();
         let handle = self.pool.create(id, persistence)?;
         transaction.remove_on_abort(id);
+        if persistence == Persistence::Unlogged {
+            // With the main file, so that the same checkpoint makes both names durable: without this one nothing would be reset.
+            handle.create_fork(Fork::Init)?;
+        }
         if persistence != Persistence::Temp {
             let mut record = RecordBuilder::new(ResourceManager::Storage, CREATE, xid);
             record.data(&id.database.0.to_le_bytes());

@@ -433,7 +433,7 @@ impl Wal {
             let reached = if sync {
                 self.flushed.load(Ordering::Acquire)
             } else {
-                self.limit.load(Ordering::Acquire) - self.ring.size()
+                self.limit.load(Ordering::SeqCst) - self.ring.size()
             };
             if reached >= target {
                 return Ok(());
@@ -546,7 +546,8 @@ impl Wal {
             });
             writer.written = to;
             self.written.store(to, Ordering::Release);
-            self.limit.store(whole + self.ring.size(), Ordering::Release);
+            // Before those who wait for it are counted, as they count themselves before they look at it: one of us sees the other.
+            self.limit.store(whole + self.ring.size(), Ordering::SeqCst);
         }
         if self.space_waiters.load(Ordering::SeqCst) > 0 {
             // Who has just looked at the limit is asleep once we have the lock.

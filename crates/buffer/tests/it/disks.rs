@@ -1,6 +1,6 @@
 use crate::common::*;
 use base::{BlockNumber, SqlState};
-use buffer::{Persistence, ReadStream, Strategy};
+use buffer::{Persistence, ReadStream, RelationHandle, Strategy};
 use disk::sim::{Fault, Operation};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -42,6 +42,37 @@ fn a_failed_sync_is_final() {
     fill(&pin(&rel, 0), 9, 9);
     assert!(bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).is_err());
     assert!(rel.extend_one(Main, &mut Strategy::Normal).is_err());
+}
+
+/// A checkpoint takes the file off the list of those to be synced while a flush is about to sync it, and can't.
+#[test]
+fn a_flush_that_fails_leaves_its_file_to_be_synced() {
+    let mut config = config(64);
+    config.open_files_max = 8;
+    let bed = bed_with(config);
+    let rel = filled(&bed, 1, 1);
+    let taken = base::stop::arm("buffer.flush.taken");
+    let subject = taken.subject();
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| subject.run(|| rel.flush()));
+        taken.wait_reached();
+        bed.checkpoint();
+        // Its file has to be opened again.
+        (2..40).for_each(|n| drop(filled(&bed, n, 1)));
+        bed.disk.inject(Fault {
+            operation: Operation::Name,
+            path_contains: "base/5/1".to_owned(),
+            after: 0,
+            error: libc::EMFILE,
+            once: true,
+        });
+        taken.release();
+        flush.join().unwrap().unwrap_err();
+    });
+    bed.checkpoint();
+    fill(&pin(&rel, 0), 9, 9);
+    bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).unwrap();
+    assert_eq!(bed.pool.sync_all_pending().unwrap().files, 1);
 }
 
 #[test]
@@ -97,6 +128,39 @@ fn a_checkpoint_writes_neighbours_together_and_in_order() {
     assert_eq!(bed.checkpoint().pages_written, 0);
     fill(&pin(&a, 10), 1, 1);
     assert_eq!(bed.checkpoint().pages_written, 1);
+}
+
+/// A block's number follows that of the page before it, which is another file's.
+#[test]
+fn a_write_is_of_one_file() {
+    use base::Fork::VisibilityMap;
+    for staged in [false, true] {
+        let bed = bed(512);
+        let rels = [filled(&bed, 1, 6), filled(&bed, 2, 12)];
+        drop(rels[1].extend(VisibilityMap, 16, &mut Strategy::Normal).unwrap());
+        bed.checkpoint();
+        rels.iter().for_each(RelationHandle::forget);
+        let [a, b] = [1, 2].map(|n| bed.pool.open(rel(n), Persistence::Permanent));
+        let places = [(&a, Main, 2..6), (&b, Main, 6..12), (&b, VisibilityMap, 12..16)];
+        let mut strategy = if staged { Strategy::vacuum(&bed.pool, 8) } else { Strategy::Normal };
+        for (rel, fork, blocks) in &places {
+            for block in blocks.clone() {
+                let page = rel.pin(*fork, BlockNumber(block), &mut strategy).unwrap();
+                fill(&page, 1000 + u64::from(block), 1000);
+            }
+        }
+        if staged {
+            assert_eq!(bed.pool.staging_status().staged, 13);
+            bed.pool.write_behind_round().unwrap();
+        }
+        bed.checkpoint();
+        for (rel, fork, blocks) in places {
+            for block in blocks {
+                let page = on_disk(&bed, rel, fork, block);
+                assert_eq!(page.bytes()[32..40], (1000 + u64::from(block)).to_le_bytes());
+            }
+        }
+    }
 }
 
 #[test]

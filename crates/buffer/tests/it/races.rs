@@ -1,7 +1,7 @@
 use crate::common::*;
 use base::sync::{Arc, CancelFlag, CancelReason};
 use base::{BlockNumber, Fork, SqlState, stop};
-use buffer::{ReadStream, Strategy};
+use buffer::{ReadStream, Strategy, WalFlush};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Mutex;
@@ -511,6 +511,11 @@ fn a_panic_under_a_write_guard_closes_the_page() {
     assert!(bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).is_err());
     assert_eq!(on_disk(&bed, &rel, Main, 1).bytes()[100], 0);
     assert_eq!(value(&pin(&rel, 2)), 2);
+    // Who needs room for other pages is not told of it.
+    let other = filled(&bed, 2, 60);
+    for block in 0..60 {
+        assert_eq!(value(&pin(&other, block)), u64::from(block));
+    }
 }
 
 /// Relations come, grow, shrink and go while others do the same and checkpoints and write-behind run.
@@ -588,4 +593,116 @@ fn relations_come_and_go() {
     let rel = filled(&bed, 1, 64);
     let held: Vec<_> = (0..64).map(|b| pin(&rel, b)).collect();
     assert_eq!(held.len(), 64, "a frame was lost");
+}
+
+/// A page is on its way to the file, by another, when a checkpoint or a flush looks for what is dirty; and does not get there.
+#[test]
+fn who_makes_pages_durable_waits_for_the_writes_of_others() {
+    for flush in [false, true] {
+        let bed = bed(64);
+        let rel = filled(&bed, 1, 4);
+        bed.checkpoint();
+        fill(&pin(&rel, 2), 77, 100);
+        let writes = base::stop::arm("buffer.write.imaged");
+        let looks = base::stop::arm("buffer.checkpoint.collected");
+        let (writer, durable) = (writes.subject(), looks.subject());
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                writer.run(|| bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())))
+            });
+            writes.wait_reached();
+            let durable = scope.spawn(|| {
+                durable.run(|| {
+                    if flush {
+                        rel.flush()
+                    } else {
+                        drop(bed.checkpoint());
+                        Ok(())
+                    }
+                })
+            });
+            looks.wait_reached();
+            bed.disk.fail_write(0);
+            writes.release();
+            writer.join().unwrap().unwrap_err();
+            let before = bed.disk.counts().writes;
+            looks.release();
+            durable.join().unwrap().unwrap();
+            assert_eq!(bed.disk.counts().writes, before + 1, "flush {flush}");
+        });
+        assert_eq!(on_disk(&bed, &rel, Main, 2).bytes()[8184], 77, "flush {flush}");
+    }
+}
+
+/// A page is changed while an image of it is on its way to the file: the next image waits for that one, which would else come last.
+#[test]
+fn of_two_images_of_a_page_the_younger_comes_last() {
+    let bed = bed(64);
+    let rel = filled(&bed, 1, 4);
+    bed.checkpoint();
+    fill(&pin(&rel, 2), 77, 100);
+    let writes = base::stop::arm("buffer.write.imaged");
+    let waits = base::stop::arm("buffer.image.waits");
+    let (first, second) = (writes.subject(), waits.subject());
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| first.run(|| rel.flush()));
+        writes.wait_reached();
+        fill(&pin(&rel, 2), 78, 101);
+        let second = scope.spawn(|| second.run(|| rel.flush()));
+        waits.wait_reached();
+        waits.release();
+        writes.release();
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
+    assert_eq!(on_disk(&bed, &rel, Main, 2).bytes()[32], 78);
+}
+
+/// Readers set hints while the image is taken.
+#[test]
+fn an_image_waits_for_the_wal_of_hints_set_meanwhile() {
+    let bed = bed(64);
+    let rel = filled(&bed, 1, 1);
+    bed.checkpoint();
+    let page = pin(&rel, 0);
+    fill(&page, 77, 10);
+    bed.wal.flush(base::Lsn(10)).unwrap();
+    let latched = base::stop::arm("buffer.image.latched");
+    let subject = latched.subject();
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| subject.run(|| rel.flush()));
+        latched.wait_reached();
+        page.read().set_hint_after(base::Lsn(200), |p| p.or_flags(1));
+        latched.release();
+        flush.join().unwrap().unwrap();
+    });
+    assert_eq!(on_disk(&bed, &rel, Main, 0).flags() & 1, 1);
+    assert_eq!(bed.wal.flushed.load(Ordering::SeqCst), 200);
+}
+
+/// The clock's hand has found a clean page, which somebody changes before it is taken out of its table.
+#[test]
+fn a_victim_that_was_changed_stays() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 17);
+    bed.checkpoint();
+    for block in 0..17 {
+        assert_eq!(value(&pin(&rel, block)), u64::from(block));
+    }
+    let cached: Vec<u32> = (0..17).filter(|b| rel.is_cached(Main, BlockNumber(*b))).collect();
+    let missing = (0..17).find(|b| !cached.contains(b)).unwrap();
+    let found = base::stop::arm("buffer.evict.found");
+    let subject = found.subject();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| subject.run(|| value(&pin(&rel, missing))));
+        found.wait_reached();
+        for block in &cached {
+            fill(&pin(&rel, *block), 100 + u64::from(*block), 100);
+        }
+        found.release();
+        assert_eq!(reader.join().unwrap(), u64::from(missing));
+    });
+    for block in cached {
+        assert_eq!(value(&pin(&rel, block)), 100 + u64::from(block));
+    }
 }

@@ -315,3 +315,27 @@ fn a_dropped_relation_is_not_given_to_the_disk() {
     }
     assert_eq!(bed.disk.counts().writebacks, before);
 }
+
+/// A ring that comes round to a page that others have come to want leaves it to them, dirty or clean.
+#[test]
+fn a_ring_leaves_what_others_want() {
+    for dirty in [false, true] {
+        let bed = bed(64);
+        let rel = filled(&bed, 1, 12);
+        bed.checkpoint();
+        rel.forget();
+        let rel = bed.pool.open(rel.id(), Default::default());
+        let mut ring = Strategy::vacuum(&bed.pool, 16);
+        let page = rel.pin(Main, BlockNumber(0), &mut ring).unwrap();
+        if dirty {
+            fill(&page, 100, 100);
+        }
+        drop(page);
+        drop([pin(&rel, 0), pin(&rel, 0)]);
+        for block in 1..12 {
+            drop(rel.pin(Main, BlockNumber(block), &mut ring).unwrap());
+        }
+        assert!(rel.is_cached(Main, BlockNumber(0)) && !rel.is_cached(Main, BlockNumber(1)));
+        assert!(!staged(&bed, 0), "dirty {dirty}");
+    }
+}

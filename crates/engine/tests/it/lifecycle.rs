@@ -1,7 +1,7 @@
 //! Init, open, shut down, crash and recover; relation files come and go with their transactions.
 
 use base::settings::ServerSettings;
-use base::{BlockNumber, Fork, Oid, RelationId};
+use base::{BlockNumber, Fork, Oid, RelationId, Xid};
 use buffer::{Persistence, Strategy};
 use disk::Disk;
 use disk::sim::SimDisk;
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use txn::{BackendKind, CommitExtras, Transaction};
+use wal::{RecordBuilder, ResourceManager};
 
 pub const DATABASE: Oid = Oid(5);
 
@@ -389,7 +390,6 @@ fn what_an_unlogged_relation_is_reset_to_outlives_a_crash() {
             let t = begin(&engine);
             let unlogged = engine.files.create(&t, DATABASE, Persistence::Unlogged).unwrap();
             let id = unlogged.id();
-            unlogged.create_fork(Fork::Init).unwrap();
             if index {
                 let mut strategy = Strategy::Normal;
                 let mut page = unlogged.extend_one(Fork::Init, &mut strategy).unwrap().into_write();
@@ -415,6 +415,61 @@ fn what_an_unlogged_relation_is_reset_to_outlives_a_crash() {
             let found = contents(&engine, id);
             assert_eq!(found, expected, "checkpoint {checkpoint}, index {index}, seed {seed}");
         }
+    }
+}
+
+/// What is logged while a checkpoint is under way, in more segments than one, is needed after it.
+#[test]
+fn the_log_from_the_redo_point_on_is_kept() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    t.commit(CommitExtras::default()).unwrap();
+    let redo_set = base::stop::arm("engine.checkpoint.redo_set");
+    let subject = redo_set.subject();
+    std::thread::scope(|scope| {
+        let checkpoint =
+            scope.spawn(|| subject.run(|| engine.checkpoint(CheckpointFlags::MANUAL).unwrap()));
+        redo_set.wait_reached();
+        let bytes = vec![7; 1 << 20];
+        let mut much = RecordBuilder::new(ResourceManager::Wal, 9, Xid::INVALID);
+        much.data(&bytes);
+        for content in 0..3 {
+            add_page(&engine, id, Persistence::Permanent, content).unwrap();
+            (0..16).for_each(|_| _ = engine.wal.insert(&much));
+        }
+        engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+        redo_set.release();
+        checkpoint.join().unwrap();
+    });
+    disk.crash();
+    drop(engine);
+    let engine = Engine::open(disk.after_crash(3), options()).unwrap();
+    assert_eq!(contents(&engine, id), [0, 1, 2]);
+}
+
+/// A checkpoint that comes as soon as the relation is there makes both its names durable: nothing that is replayed after it would make the
+/// second one again, without which a crash would leave what was on its way to the disk as the relation.
+#[test]
+fn an_unlogged_relation_has_what_it_is_reset_to_from_the_beginning() {
+    for seed in 0..12 {
+        let disk = fresh();
+        let engine = Engine::open(disk.clone(), options()).unwrap();
+        let t = begin(&engine);
+        let unlogged = engine.files.create(&t, DATABASE, Persistence::Unlogged).unwrap();
+        let id = unlogged.id();
+        engine.checkpoint(CheckpointFlags::MANUAL).unwrap();
+        // As whoever makes a table did by himself.
+        unlogged.create_fork(Fork::Init).unwrap();
+        add_page(&engine, id, Persistence::Unlogged, 1).unwrap();
+        t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+        unlogged.flush().unwrap();
+        drop(unlogged);
+        disk.crash();
+        drop(engine);
+        let engine = Engine::open(disk.after_crash(seed), options()).unwrap();
+        assert!(contents(&engine, id).is_empty(), "seed {seed}");
     }
 }
 

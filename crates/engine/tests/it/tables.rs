@@ -502,6 +502,47 @@ fn cut_the_tail(durable: bool, cut: bool) {
     }
 }
 
+/// A checkpoint that begins between the record and the cut passes over neither: redo from there does not see the record.
+#[test]
+fn a_cut_under_way_is_waited_for() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let table = open(&engine);
+    let t = begin(&engine);
+    for key in 0..100 {
+        table.insert(&t, key, &[7; 900]).unwrap();
+    }
+    t.abort().unwrap();
+    let logged = base::stop::arm("engine.truncate.logged");
+    let redo_set = base::stop::arm("engine.checkpoint.redo_set");
+    let (cutter, checkpointer) = (logged.subject(), redo_set.subject());
+    std::thread::scope(|scope| {
+        let (engine, heap) = (&engine, &table.heap);
+        let cut = scope.spawn(move || {
+            cutter.run(|| engine.files.truncate_heap(heap, BlockNumber(2)).unwrap());
+        });
+        logged.wait_reached();
+        let checkpoint = scope.spawn(move || {
+            checkpointer.run(|| engine.checkpoint(CheckpointFlags::MANUAL).unwrap());
+        });
+        redo_set.wait_reached();
+        redo_set.release();
+        // Time enough for one that does not wait.
+        for _ in 0..10_000 {
+            std::thread::yield_now();
+        }
+        logged.release();
+        cut.join().unwrap();
+        checkpoint.join().unwrap();
+    });
+    assert_eq!(engine.pool.pending_cuts(), 0);
+    disk.crash();
+    drop(table);
+    drop(engine);
+    let engine = Engine::open(disk.after_crash(3), options()).unwrap();
+    assert_eq!(open(&engine).heap.len_blocks().unwrap(), BlockNumber(2));
+}
+
 /// A process is killed whose log has no whole pages, after a table's map was cut with the table: redo of what was written to the map
 /// before finds it short, which the cut's record explains.
 #[test]

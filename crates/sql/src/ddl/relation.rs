@@ -5,7 +5,7 @@ use super::depend::{self, Kind, Object};
 use super::new_oid;
 use super::not_null::{self, NotNull};
 use crate::session::SessionState;
-use base::{Fork, Oid, RelationId, Result, bail};
+use base::{Oid, RelationId, Result, bail};
 use engine::catalog::bootstrap::{BTREE_AM, HEAP_AM, PG_TOAST, attribute};
 use engine::catalog::load::{RowSource, store_expr};
 use engine::catalog::model::{Identity, RelationKind, RelationPersistence};
@@ -192,9 +192,6 @@ pub fn create_heap_file(state: &SessionState, persistence: RelationPersistence) 
     let txn = state.txn()?;
     let files = &state.cluster.engine().files;
     let rel = files.create(&txn, state.database.oid, pool_persistence(persistence))?;
-    if persistence == RelationPersistence::Unlogged {
-        rel.create_fork(Fork::Init)?;
-    }
     Ok(rel.id().file_number)
 }
 
