@@ -400,7 +400,6 @@ fn look_at_the_rest(
     let policy = &options.freeze;
     let older = |a: Xid, b: Xid| a.is_normal() && (!b.is_valid() || a < b);
     let mut visible = true;
-    let mut freezable = true;
     let mut must_freeze = false;
     let count = page.item_count().min(MAX - 1);
     let mut freeze = Vec::new();
@@ -500,9 +499,8 @@ fn look_at_the_rest(
         if !how.xmax && older(xmax, oldest_frozen) {
             oldest_frozen = xmax;
         }
-        if (xmin.is_normal() && !how.xmin) || (xmax.is_valid() && !how.xmax) {
-            freezable = false;
-        }
+        // What everybody sees can be frozen whole: it is live, and its inserter older than the horizon.
+        debug_assert!(!visible || (how.xmin || !xmin.is_normal()) && how.xmax == xmax.is_valid());
         let too_old = how.xmin && xmin < policy.freeze_limit
             || how.xmax && xmax.is_normal() && xmax < policy.freeze_limit;
         must_freeze |= too_old;
@@ -541,11 +539,12 @@ fn look_at_the_rest(
     if plan.frees_roots {
         plan.unused.sort_unstable();
     }
-    found.has_tuples = found.in_use || !plan.redirects.is_empty();
-    found.in_use |= !found.dead_items.is_empty() || !plan.redirects.is_empty();
+    // A line pointer that becomes a redirect leads to a tuple that stays.
+    found.has_tuples = found.in_use;
+    found.in_use |= !found.dead_items.is_empty();
     found.all_visible_but_dead_items = visible;
     found.all_visible = visible && found.dead_items.is_empty();
-    let mut would_be_all_frozen = visible && freezable;
+    let mut would_be_all_frozen = visible;
     let still_changing = newest_change >= policy.still_changing_from;
     let logged =
         plan.removes() || options.map_bits.is_some_and(|b| b & visibility::ALL_VISIBLE == 0);

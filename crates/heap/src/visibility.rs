@@ -489,3 +489,6 @@ pub fn is_surely_dead(
     let verdict = horizon.deleted(t.xmin(), t.xmax(), manager)?;
     Ok(matches!(verdict, Verdict::Dead | Verdict::Middle))
 }
+
+#[cfg(test)]
+mod tests;

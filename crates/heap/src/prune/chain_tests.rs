@@ -2,8 +2,9 @@
 
 use super::tests::{OPTIONS, page_of};
 use super::*;
+use crate::apply::{Rebase, RebaseTo};
 use page::ItemState;
-use page::tuple::CHAIN_SHORTENED;
+use page::tuple::{CHAIN_SHORTENED, XMIN_COMMITTED, XMIN_INVALID};
 
 struct Drawn<'a> {
     verdicts: Vec<Option<Verdict>>,
@@ -82,6 +83,49 @@ fn within_a_hot_chain_what_stays_names_the_version_it_leads_to() {
 }
 
 #[test]
+fn what_is_aimed_further_names_no_command_any_more() {
+    let (mut page, plan, _) = planned("R>2 Mh>3 Lh", &[], true);
+    let first = OffsetNumber(1);
+    let mask = page.tuple(first).infomask();
+    page.tuple_mut(first).set_infomask(mask | COMBO_CID);
+    apply_prune(&mut page, &plan);
+    assert_eq!(page.tuple(first).infomask() & COMBO_CID, 0);
+}
+
+#[test]
+fn what_is_aimed_further_still_names_its_next_version_when_the_base_moves() {
+    let (mut page, plan, _) = planned("R>2 Mh>3 Lh L", &[], true);
+    apply_prune(&mut page, &plan);
+    page.set_prune_xid(Xid(20));
+    let rebase = |n, xmin, xmax| Rebase { offset: OffsetNumber(n), xmin, xmax };
+    let (keep, frozen, aborted) = (RebaseTo::Keep, RebaseTo::Frozen, RebaseTo::Aborted);
+    let list = [rebase(3, keep, aborted), rebase(4, frozen, aborted)];
+    assert!(crate::apply::shift_base(&mut page, Xid(50), &list));
+    let tuple = |n| page.tuple(OffsetNumber(n));
+    assert_eq!((page.xid_base(), page.prune_xid()), (Xid(50), Xid::BOOTSTRAP));
+    assert_eq!((tuple(1).raw_xmin(), tuple(1).next_xmin()), (Xid(101), Xid(103)));
+    assert_eq!((tuple(3).raw_xmin(), tuple(4).xmin()), (Xid(103), Xid::FROZEN));
+    // Of the deleter and the maker that do not fit it is told what became of them.
+    let list = [rebase(1, aborted, frozen), rebase(3, keep, aborted), rebase(4, frozen, aborted)];
+    page.tuple_mut(OffsetNumber(1)).set_infomask(XMAX_INVALID | XMIN_COMMITTED);
+    assert!(crate::apply::shift_base(&mut page, Xid(100), &list));
+    let mask = page.tuple(OffsetNumber(1)).infomask();
+    assert_eq!(mask, XMIN_INVALID | XMAX_COMMITTED);
+}
+
+/// What leads to it may have changed when its index entries are gone.
+#[test]
+fn what_is_in_the_middle_is_not_cleaned_in_one_visit() {
+    for (text, can) in
+        [("D L", true), ("M~7.1", false), ("=2 Mh", false), ("D R>2 Mh", false), ("D R>2 -", false)]
+    {
+        let (page, plan, found) = planned(text, &[], true);
+        let cleaned = crate::cleaning::Planned::in_one_visit(&plan, &found, &page, None);
+        assert_eq!(cleaned.is_some(), can, "{text}");
+    }
+}
+
+#[test]
 fn a_root_in_the_middle_waits_for_what_leads_to_it() {
     for (before, after) in [
         ("Mu~7.1", "t | 1~7.1^101"),
@@ -112,6 +156,10 @@ fn what_leads_to_a_root_is_aimed_past_it_if_all_is_on_the_page() {
         ("Ru~2 Mu~3 Lu", false, "t~3^103 x t"),
         ("Ru~2 Mu~3 Lu", true, "t t t | 2~3^103"),
         ("Mu~2 Mu~3 Lu", true, "t t t | 1~2^102 | 2~3^103"),
+        // Nobody sees what was before a version that is dead to all, even if it is at a root to which something led.
+        ("Du>2 Rh~3 Mu~7.1", true, "=2 t~7.1^101 x"),
+        // To the same line pointer of another page, by the same transaction.
+        ("R~7.2 Mu~3 Lu", true, "t t t | 2~3^103"),
         // The line pointer was reused, for another row or another row's redirect.
         ("R~2 Mu~7.1^900", false, "t t | 2~7.1^101"),
         ("R~2 =3 Mh>4 Lh", true, "t =4 - t"),

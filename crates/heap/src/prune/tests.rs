@@ -150,6 +150,9 @@ fn chains() {
         ("D>3/950 R>3 Lh", "x t t"),
         // Damage: two chains lead to one version.
         ("D>3 D>3 Lh", "=3 x t"),
+        // Another row went to this line pointer of another page, by the same transaction.
+        ("R~7.3/103 R>3 Lh", "t t t"),
+        ("D~7.3/103 R>3 Lh", "x t t"),
         // A redirect to nothing goes, alone on its page or not.
         ("=2 -", "x -"),
         ("=2 - L", "x - t"),
@@ -204,6 +207,12 @@ fn without_indexes_dead_roots_are_free_at_once() {
     assert_eq!(plan.unused, [OffsetNumber(1), OffsetNumber(3), OffsetNumber(4)]);
     assert_eq!((found.removed_tuples, found.live_tuples), (3, 1));
     assert!(found.all_visible);
+    // So are their places in the list of line pointers.
+    for text in ["L D", "L D>3 Dh", "L x"] {
+        let (mut page, plan, _) = plan_with(text, options);
+        apply_prune(&mut page, &plan);
+        assert_eq!(page.item_count(), 1, "{text}");
+    }
 }
 
 /// Nobody else ever would: the last index was dropped while they were there.
@@ -232,6 +241,92 @@ fn without_the_cleanup_lock_nothing_goes() {
         (1, &[OffsetNumber(3)][..])
     );
     assert!(!found.all_visible_but_dead_items);
+    // A dead row may never have been: frozen it would come to life.
+    let freeze = FreezePolicy { freeze_limit: Xid(300), ..NO_FREEZE };
+    let (_, plan, found) = plan_with("D L", PruneOptions { freeze, ..options });
+    assert_eq!(plan.freeze.iter().map(|f| f.offset.0).collect::<Vec<_>>(), [2]);
+    assert_eq!(found.oldest_unfrozen, Xid(101));
+    // What leads to nothing leads there still: the page cannot be cut off.
+    let (_, _, found) = plan_with("=2 -", options);
+    assert!(found.in_use && found.has_tuples);
+}
+
+#[test]
+fn a_page_is_all_visible_if_all_of_it_was_there_before_every_snapshot() {
+    let seen = |oldest_xmin, text| {
+        let freeze = FreezePolicy {
+            oldest_xmin: Xid(oldest_xmin),
+            freeze_limit: Xid(oldest_xmin),
+            ..NO_FREEZE
+        };
+        let (_, plan, found) = plan_with(text, PruneOptions { freeze, ..OPTIONS });
+        assert_eq!(plan.visibility & visibility::ALL_VISIBLE != 0, found.all_visible);
+        (found.all_visible, plan.freeze.len())
+    };
+    assert_eq!(seen(103, "L L"), (true, 2));
+    // The horizon's own transaction may be running, or have been when the oldest snapshot was taken.
+    assert_eq!(seen(102, "L L"), (false, 1));
+    for text in ["L d", "L i", "L R"] {
+        assert!(!seen(500, text).0, "{text}");
+    }
+}
+
+#[test]
+fn what_is_missing_of_the_bits_is_set() {
+    let both = visibility::ALL_VISIBLE | visibility::ALL_FROZEN;
+    let early = FreezePolicy { early: FreezeEarly::Always, ..NO_FREEZE };
+    let (mut page, plan, _) = plan_with("L", PruneOptions { freeze: early, ..OPTIONS });
+    apply_prune(&mut page, &plan);
+    let bits = |page: &Page, freeze, now| {
+        let options = PruneOptions { freeze, map_bits: Some(now), ..OPTIONS };
+        let mut live = |_: OffsetNumber, _: TupleView<'_>| Ok(Verdict::Live);
+        plan_prune(page, base::BlockNumber(0), &mut live, &options).unwrap().0.visibility
+    };
+    assert_eq!(bits(&page, NO_FREEZE, both), 0);
+    assert_eq!(bits(&page, NO_FREEZE, 1), both);
+    // The page's own flag, whatever the map says; of that nothing is taken back.
+    page.set_all_visible(false);
+    assert_eq!(bits(&page, NO_FREEZE, both), both);
+    let changing = FreezePolicy { still_changing_from: Xid(0), at_will: true, ..NO_FREEZE };
+    assert_eq!((bits(&page, changing, 0), bits(&page, changing, both)), (1, both));
+}
+
+#[test]
+fn a_deleter_that_rolled_back_goes_with_his_traces() {
+    let freeze = |limit, text| {
+        let freeze = FreezePolicy { freeze_limit: Xid(limit), ..NO_FREEZE };
+        plan_with(text, PruneOptions { freeze, ..OPTIONS })
+    };
+    // By its own age.
+    assert_eq!(freeze(50, "L/50").1.freeze.len(), 0);
+    assert_eq!(freeze(51, "L/50").1.freeze.len(), 1);
+    // He had updated the row; the next line pointer is another's by now.
+    let (mut page, plan, _) = freeze(300, "L>2/50 L");
+    let first = OffsetNumber(1);
+    let mask2 = page.tuple(first).infomask2() | page::tuple::KEYS_UPDATED;
+    page.tuple_mut(first).set_infomask2(mask2);
+    apply_prune(&mut page, &plan);
+    let tuple = page.tuple(first);
+    assert_eq!((tuple.xmin(), tuple.xmax()), (Xid::FROZEN, Xid::INVALID));
+    assert_eq!(tuple.infomask2() & (HOT_UPDATED | page::tuple::KEYS_UPDATED), 0);
+    assert_ne!(tuple.infomask() & XMAX_INVALID, 0);
+}
+
+#[test]
+fn the_reap_frees_nothing_but_dead_line_pointers() {
+    let (mut page, _) = page_of("L x =1 - x");
+    let plan = plan_reap(&page, &[1, 2, 3, 4].map(OffsetNumber), true);
+    assert_eq!(plan.unused, [OffsetNumber(2)]);
+    apply_prune(&mut page, &plan);
+    assert!(page.item_id(OffsetNumber(1)).is_normal());
+}
+
+#[test]
+fn a_hint_that_does_not_fit_the_page_asks_for_a_look() {
+    let (mut page, _) = page_of("R");
+    let plan = PrunePlan { prune_xid: Xid(1 << 40), ..PrunePlan::default() };
+    apply_prune(&mut page, &plan);
+    assert_eq!(page.prune_xid(), Xid::BOOTSTRAP);
 }
 
 #[test]
@@ -448,6 +543,72 @@ fn neighbours_alike_are_judged_once() {
     // The hints stand on all but the first of each class, which its judge sets.
     let hinted = |n| page.tuple(OffsetNumber(n)).infomask() & page::tuple::XMIN_COMMITTED != 0;
     assert!(hinted(2) && hinted(5) && hinted(8) && hinted(10) && !hinted(4));
+}
+
+/// The verdicts as drawn, and `alike`: asked once for neighbours with the same words.
+struct AsDrawn {
+    verdicts: Vec<Option<Verdict>>,
+    alike: bool,
+    look_again: Option<Xid>,
+}
+
+impl Judge for AsDrawn {
+    fn judge(&mut self, offset: OffsetNumber, _: TupleView<'_>) -> Result<Verdict> {
+        Ok(self.verdicts[usize::from(offset.0)].unwrap())
+    }
+    fn holds_for_alike(&self) -> Option<u16> {
+        self.alike.then_some(0)
+    }
+    fn look_again(&self) -> Option<Xid> {
+        self.look_again
+    }
+}
+
+#[test]
+fn neighbours_alike_come_to_the_same_as_one_by_one() {
+    let changing = Xid(0);
+    let policies = [
+        NO_FREEZE,
+        FreezePolicy { freeze_limit: Xid(300), ..NO_FREEZE },
+        // Row by row: some are too old, others are not.
+        FreezePolicy { freeze_limit: Xid(51), still_changing_from: changing, ..NO_FREEZE },
+        // xmin cannot be frozen, an aborted deleter's xmax can.
+        FreezePolicy { freeze_limit: Xid(60), oldest_xmin: Xid(60), ..NO_FREEZE },
+    ];
+    for text in [
+        "L^100 L^100 L^100",
+        "L/50^100 L/50^100 L/50^100 L^200",
+        "R/300^100 R/300^100 R/300^100 L^100",
+        "L^50 L^50 L^50 L^100 L^100",
+        "d/300^100 d/300^100 i^400 i^400 i^400",
+    ] {
+        for freeze in policies {
+            let plan = |alike| {
+                let (page, verdicts) = page_of(text);
+                let mut judge = AsDrawn { verdicts, alike, look_again: None };
+                let options = PruneOptions { freeze, ..OPTIONS };
+                plan_prune(&page, base::BlockNumber(0), &mut judge, &options).unwrap()
+            };
+            assert_eq!(plan(true), plan(false), "{text} {freeze:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_for_a_snapshot_is_not_worth_a_look_for_a_while() {
+    for (text, hint) in [
+        ("R/300", 5000),
+        ("R/300 R/6000", 5000),
+        ("R/6000", 6000),
+        // Whoever runs ends sooner.
+        ("d/300 R/200", 300),
+        ("i R/200", 101),
+    ] {
+        let (page, verdicts) = page_of(text);
+        let mut judge = AsDrawn { verdicts, alike: false, look_again: Some(Xid(5000)) };
+        let plan = plan_prune(&page, base::BlockNumber(0), &mut judge, &OPTIONS).unwrap().0;
+        assert_eq!(plan.prune_xid, Xid(hint), "{text}");
+    }
 }
 
 #[test]

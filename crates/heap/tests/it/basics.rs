@@ -131,6 +131,82 @@ fn an_insert_can_be_taken_back() {
     w.assert_replay_equal();
 }
 
+/// A combo id is its transaction's: who deletes the row later has commands of his own.
+#[test]
+fn a_delete_rolled_back_by_its_inserter_leaves_no_command_to_the_next_deleter() {
+    let w = world();
+    let t = w.begin();
+    let tid = w.insert(&t, 1, b"row");
+    t.advance_command().unwrap();
+    t.begin_sub();
+    assert_eq!(w.heap.delete(&t, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    t.rollback_sub().unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    let u = w.begin();
+    assert_eq!(w.heap.delete(&u, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    u.advance_command().unwrap();
+    assert_eq!(w.rows(&u.take_snapshot()).len(), 0);
+}
+
+/// What a change that was rolled back has left on the version is not taken for the next one's.
+#[test]
+fn each_change_says_anew_where_its_version_leads() {
+    use page::tuple::{HOT_UPDATED, KEYS_UPDATED};
+    let w = world();
+    let t = w.begin();
+    let tid = w.insert(&t, 1, b"row");
+    t.commit(CommitExtras::default()).unwrap();
+    let state = || {
+        let page = w.page(Fork::Main, 0);
+        let tuple = page.tuple(tid.offset);
+        (tuple.infomask2() & (HOT_UPDATED | KEYS_UPDATED), tuple.ctid() == tid)
+    };
+    let update = |how| {
+        let t = w.begin();
+        let done = w.heap.update(&t, tid, &row(1, b"new"), how).unwrap();
+        assert!(matches!(done, TupleOutcome::Ok(_)));
+        t
+    };
+    let delete = || {
+        let t = w.begin();
+        assert_eq!(w.heap.delete(&t, tid, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+        t
+    };
+    let no_key = UpdateOptions { hot: false, ..HOT };
+    update(HOT).abort().unwrap();
+    assert_eq!(state(), (HOT_UPDATED, false));
+    delete().abort().unwrap();
+    assert_eq!(state(), (KEYS_UPDATED, true));
+    update(HOT).abort().unwrap();
+    assert_eq!(state(), (HOT_UPDATED, false));
+    update(no_key).abort().unwrap();
+    assert_eq!(state(), (0, false));
+    update(COLD).abort().unwrap();
+    assert_eq!(state(), (KEYS_UPDATED, false));
+    let d = delete();
+    let xid = d.top_xid().unwrap();
+    d.commit(CommitExtras::default()).unwrap();
+    let late = w.begin();
+    let found = w.heap.delete(&late, tid, Wait::NoWait).unwrap();
+    assert_eq!(found, TupleOutcome::Deleted { xmax: xid });
+    w.assert_replay_equal();
+}
+
+#[test]
+fn an_in_place_update_asks_whether_the_version_says_what_it_said() {
+    let w = world();
+    let t = w.begin();
+    let (was, new) = (row(1, b"old"), row(1, b"now"));
+    let tid = w.insert(&t, 1, b"old");
+    t.commit(CommitExtras::default()).unwrap();
+    let write = |was: &[u8], new: &[u8]| {
+        w.heap.update_in_place_unless_changed(&w.begin(), tid, was, new).unwrap()
+    };
+    assert_eq!(write(&new, &was), TupleOutcome::Ok(false));
+    assert_eq!(write(&was, &new), TupleOutcome::Ok(true));
+    assert_eq!(w.rows(&w.begin().take_snapshot())[&1].1, b"now");
+}
+
 #[test]
 fn in_place_updates_keep_the_version() {
     let w = world();

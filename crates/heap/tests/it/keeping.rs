@@ -269,6 +269,31 @@ fn what_lies_between_an_old_snapshot_and_now_goes() {
 }
 
 #[test]
+fn a_link_that_does_not_fit_its_page_stays_as_it_was() {
+    let w = world();
+    let first = rows(&w, 1)[0];
+    let second = update(&w, first, COLD);
+    let (page, elsewhere) = (w.page(Fork::Main, 0), Tid::new(BlockNumber(9), OffsetNumber(1)));
+    let xmin = page.tuple(second.offset).raw_xmin();
+    let aim = |to: Xid| {
+        let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+        let further = |from: Tid, next: Tid, made: Xid| {
+            assert_eq!((from, next, made), (first, second, xmin));
+            Some(Some((elsewhere, to)))
+        };
+        w.heap.aim_further(&mut pin.write(), &further)
+    };
+    // So who asks is told, and what it leads to is kept.
+    assert_eq!(aim(Xid(1 << 40)), [(second, xmin)]);
+    assert_eq!(w.page(Fork::Main, 0).tuple(first.offset).ctid(), second);
+    assert_eq!(aim(Xid(xmin.0 + 5)), []);
+    let page = w.page(Fork::Main, 0);
+    let tuple = page.tuple(first.offset);
+    assert_eq!((tuple.ctid(), tuple.next_xmin()), (elsewhere, Xid(xmin.0 + 5)));
+    w.assert_replay_equal();
+}
+
+#[test]
 fn a_row_that_churns_stays_on_its_page_however_old_a_snapshot_is() {
     let w = world_with(Xid(100), HeapOptions::default());
     let mut tid = rows(&w, 20)[0];

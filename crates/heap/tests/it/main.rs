@@ -12,6 +12,7 @@ mod keeping;
 mod model;
 mod old_ids;
 mod relocate;
+mod replay;
 mod toast;
 mod tumult;
 mod vacuum;

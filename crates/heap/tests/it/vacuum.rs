@@ -6,7 +6,7 @@ use buffer::Strategy;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{
     ALL_KEPT, FreezeEarly, FreezePolicy, HeapOptions, InsertState, MapPin, PageFindings, PruneDone,
-    PruneOptions, TupleOutcome, UpdateOptions, Wait,
+    PruneOptions, TupleOutcome, UpdateOptions, VisibilityMap, Wait,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
 use txn::CommitExtras;
@@ -315,6 +315,12 @@ fn the_map_can_be_cut() {
     map.truncate(BlockNumber(4)).unwrap();
     assert_eq!(map.count().unwrap(), (4, 4));
     w.assert_replay_equal();
+    let most = page::visibility::BLOCKS_PER_PAGE;
+    for (len, pages) in [(0, 0), (1, 1), (most, 1), (most + 1, 2)] {
+        assert_eq!(VisibilityMap::len_for(BlockNumber(len)), BlockNumber(pages));
+    }
+    map.truncate(BlockNumber(0)).unwrap();
+    assert_eq!(w.rel.len_blocks(Fork::VisibilityMap).unwrap(), BlockNumber(0));
 }
 
 #[test]
