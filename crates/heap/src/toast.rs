@@ -104,7 +104,7 @@ pub struct HeapToast {
     others: Vec<Arc<dyn ToastIndex>>,
     table: Oid,
     desc: TupleDesc,
-    tally: Option<Arc<ToastTally>>,
+    tally: Option<(Arc<ToastTally>, Oid)>,
 }
 
 /// Taken last, and held for a few instructions.
@@ -116,15 +116,23 @@ pub struct ToastTally {
     changes: Mutex<Vec<ToastChanges>>,
 }
 
-/// Chunks stored in a TOAST table, and deleted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Chunks stored in a TOAST table, and deleted, and how its index was asked for them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ToastChanges {
     /// `pg_class.oid`
     pub table: Oid,
+    /// The index that is read.
+    pub index: Oid,
     /// Stored.
     pub inserted: u64,
     /// Deleted.
     pub deleted: u64,
+    /// How often the index was asked: for a value's chunks, for an id that is free.
+    pub lookups: u64,
+    /// Entries that it gave.
+    pub found: u64,
+    /// Chunks read by way of them.
+    pub fetched: u64,
 }
 
 impl std::fmt::Debug for ToastTally {
@@ -146,6 +154,9 @@ impl ToastTally {
             Some(sum) => {
                 sum.inserted += more.inserted;
                 sum.deleted += more.deleted;
+                sum.lookups += more.lookups;
+                sum.found += more.found;
+                sum.fetched += more.fetched;
             }
             None => changes.push(more),
         }
@@ -179,16 +190,30 @@ impl HeapToast {
         self.others.push(index);
     }
 
-    /// What is done is counted in `tally`.
+    /// What is done is counted in `tally`; `index` is the OID of the index that is read.
     #[must_use]
-    pub fn counted(self, tally: Arc<ToastTally>) -> HeapToast {
-        HeapToast { tally: Some(tally), ..self }
+    pub fn counted(self, tally: Arc<ToastTally>, index: Oid) -> HeapToast {
+        HeapToast { tally: Some((tally, index)), ..self }
     }
 
-    fn count(&self, inserted: u64, deleted: u64) {
-        if let Some(tally) = &self.tally {
-            tally.add(ToastChanges { table: self.table, inserted, deleted });
+    fn count(&self, done: ToastChanges) {
+        if let Some((tally, index)) = &self.tally {
+            tally.add(ToastChanges { table: self.table, index: *index, ..done });
         }
+    }
+
+    /// All chunks of a value that goes: they are read to be deleted.
+    fn chunks_to_delete(&self, value: Oid) -> Result<Vec<(i32, Tid)>> {
+        let chunks = self.index.lookup(value, 0, i32::MAX)?;
+        let n = chunks.len() as u64;
+        self.count(ToastChanges {
+            deleted: n,
+            lookups: 1,
+            found: n,
+            fetched: n,
+            ..ToastChanges::default()
+        });
+        Ok(chunks)
     }
 }
 
@@ -215,7 +240,8 @@ impl ToastStore for HeapToast {
         let mut state = InsertState::new();
         (state.frozen, state.xmin) = (stamp.frozen, stamp.xmin);
         self.heap.multi_insert(txn, &rows, &mut state, &mut tids)?;
-        self.count(tids.len() as u64, 0);
+        let inserted = tids.len() as u64;
+        self.count(ToastChanges { inserted, lookups: 1, ..ToastChanges::default() });
         for (seq, tid) in tids.into_iter().enumerate() {
             self.index.insert(txn, value, seq as i32, tid)?;
             for other in &self.others {
@@ -235,7 +261,9 @@ impl ToastStore for HeapToast {
         let mut slot = TupleSlot::new();
         let mut hints = Hints::default();
         let mut next = first as i32;
-        for (seq, tid) in self.index.lookup(value, first as i32, last as i32)? {
+        let entries = self.index.lookup(value, first as i32, last as i32)?;
+        let found = entries.len() as u64;
+        for (seq, tid) in entries {
             if seq != next || !self.heap.fetch_any(tid, &mut slot)? {
                 continue;
             }
@@ -258,6 +286,8 @@ impl ToastStore for HeapToast {
             out.extend_from_slice(chunk);
             next += 1;
         }
+        let fetched = (next - first as i32).unsigned_abs().into();
+        self.count(ToastChanges { lookups: 1, found, fetched, ..ToastChanges::default() });
         let skip = start - first * CHUNK;
         if out.len() < skip + len {
             return Err(missing(value, self.table));
@@ -268,9 +298,7 @@ impl ToastStore for HeapToast {
     }
 
     fn delete(&self, txn: &Transaction, value: Oid) -> Result<()> {
-        let chunks = self.index.lookup(value, 0, i32::MAX)?;
-        self.count(0, chunks.len() as u64);
-        for (_, tid) in chunks {
+        for (_, tid) in self.chunks_to_delete(value)? {
             match self.heap.delete(txn, tid, Wait::Block)? {
                 TupleOutcome::Invisible => {
                     // Stored by this very command: take it back.
@@ -286,9 +314,9 @@ impl ToastStore for HeapToast {
     }
 
     fn end(&self, value: Oid, xmax: Xid) -> Result<()> {
-        let chunks = self.index.lookup(value, 0, i32::MAX)?;
-        self.count(0, chunks.len() as u64);
-        chunks.into_iter().try_for_each(|(_, tid)| self.heap.end_version(tid, xmax))
+        self.chunks_to_delete(value)?
+            .into_iter()
+            .try_for_each(|(_, tid)| self.heap.end_version(tid, xmax))
     }
 }
 

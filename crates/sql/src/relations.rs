@@ -96,9 +96,16 @@ fn attach_toast(
     for other in others {
         store.also_in(storage.toast_entries(other.storage, persistence)?);
     }
-    options.toast = Some(Arc::new(store.counted(Arc::clone(toasted))));
+    options.toast = Some(Arc::new(store.counted(Arc::clone(toasted), index.oid)));
     options.storage = Some(Arc::new((desc, columns())));
     Ok(())
+}
+
+/// Counts a scan of a whole table that no plan made: an index is built, the table is written anew.
+pub fn note_whole_scan(state: &SessionState, table: Oid, rows: u64) {
+    let tuples_read = i64::try_from(rows).unwrap_or(i64::MAX);
+    let seen = crate::activity::TableChanges { scans: 1, tuples_read, ..Default::default() };
+    RelationAccess::note_scan(state, table, &seen);
 }
 
 /// The lock on relation `oid` of this database (or a shared catalog).
@@ -311,6 +318,10 @@ impl RelationAccess for SessionState {
         if self.counts_rows() {
             *self.changes.borrow_mut().entry(table).or_default() += changes;
         }
+    }
+
+    fn is_replica(&self) -> bool {
+        self.settings.borrow().text("session_replication_role") == "replica"
     }
 
     fn notice(&self, notice: SqlError) {

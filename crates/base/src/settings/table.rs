@@ -471,7 +471,7 @@ const TABLE: &[Definition] = &[
         boot: "",
         context: Context::User,
         category: "Client Connection Defaults / Statement Behavior",
-        short_desc: "Accepted for compatibility.",
+        short_desc: "What a role that creates another, and is no superuser, is granted of it besides.",
     },
     Definition {
         name: "cursor_tuple_fraction",

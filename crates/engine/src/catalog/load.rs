@@ -142,7 +142,7 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                 may_hold_null: false,
                 dropped: r.bool("attisdropped"),
                 default,
-                generated: r.char("attgenerated") != 0,
+                generated: Generation::from_letter(r.char("attgenerated")),
                 identity: match r.char("attidentity") {
                     b'a' => Some(Identity::Always),
                     b'd' => Some(Identity::ByDefault),
@@ -284,19 +284,41 @@ fn load_constraints(source: &dyn RowSource, table: Oid, own: &[Row]) -> Result<C
             expr: stored_expr(c.text("conbin"))?,
             validated: c.bool("convalidated"),
             no_inherit: c.bool("connoinherit"),
+            enforced: c.bool("conenforced"),
         });
     }
     checks.sort_by(|a, b| a.name.cmp(&b.name));
     let is_foreign = |c: &&Row| c.char("contype") == b'f';
-    let foreign = own.iter().filter(is_foreign).map(|c| Arc::new(foreign_key(c))).collect();
+    let key = |c: &Row| foreign_key(source, c).map(Arc::new);
+    let foreign = own.iter().filter(is_foreign).map(key).collect::<Result<_>>()?;
     let others = source.find("pg_constraint", &[("confrelid", Datum::Oid(table))])?;
-    let referenced = others.iter().filter(is_foreign).map(|c| Arc::new(foreign_key(c))).collect();
+    let referenced = others.iter().filter(is_foreign).map(key).collect::<Result<_>>()?;
     let invalid = own.iter().filter(|c| c.char("contype") == b'n' && !c.bool("convalidated"));
     let invalid = invalid.flat_map(|c| c.ints("conkey")).collect();
     Ok((checks, foreign, referenced, invalid))
 }
 
-fn foreign_key(c: &Row) -> ForeignKey {
+/// When a foreign key's triggers fire. Keys from before there were such rows have none.
+fn key_triggers(source: &dyn RowSource, c: &Row) -> Result<KeyTriggers> {
+    if !c.bool("conenforced") {
+        let [inserted, updated, referenced_deleted, referenced_updated] = [Fires::Never; 4];
+        return Ok(KeyTriggers { inserted, updated, referenced_deleted, referenced_updated });
+    }
+    let mut fire = KeyTriggers::default();
+    for row in source.find("pg_trigger", &[("tgconstraint", Datum::Oid(c.oid("oid")))])? {
+        // PostgreSQL's functions: what is asked of inserts and updates, then the actions, of deletes and updates by turns.
+        let of = match row.oid("tgfoid").0 {
+            1644 => &mut fire.inserted,
+            1645 => &mut fire.updated,
+            n if n % 2 == 0 => &mut fire.referenced_deleted,
+            _ => &mut fire.referenced_updated,
+        };
+        *of = Fires::from_letter(row.char("tgenabled"));
+    }
+    Ok(fire)
+}
+
+fn foreign_key(source: &dyn RowSource, c: &Row) -> Result<ForeignKey> {
     let action = |letter| match letter {
         b'r' => ReferentialAction::Restrict,
         b'c' => ReferentialAction::Cascade,
@@ -304,7 +326,7 @@ fn foreign_key(c: &Row) -> ForeignKey {
         b'd' => ReferentialAction::SetDefault,
         _ => ReferentialAction::NoAction,
     };
-    ForeignKey {
+    Ok(ForeignKey {
         oid: c.oid("oid"),
         name: c.text("conname").to_owned(),
         table: c.oid("conrelid"),
@@ -314,12 +336,15 @@ fn foreign_key(c: &Row) -> ForeignKey {
         referenced_index: c.oid("conindid"),
         on_update: action(c.char("confupdtype")),
         on_delete: action(c.char("confdeltype")),
+        on_delete_columns: c.ints("confdelsetcols"),
         match_full: c.char("confmatchtype") == b'f',
         deferrable: c.bool("condeferrable"),
         deferred: c.bool("condeferred"),
         validated: c.bool("convalidated"),
+        enforced: c.bool("conenforced"),
         operators: c.oids("conpfeqop").iter().map(|o| o.0).collect(),
-    }
+        triggers: key_triggers(source, c)?,
+    })
 }
 
 /// A column's statistics from its `pg_statistic` row.

@@ -104,10 +104,10 @@ pub struct Column {
     pub may_hold_null: bool,
     /// `attisdropped`
     pub dropped: bool,
-    /// DEFAULT, coerced to the column's type; for GENERATED STORED the expression.
+    /// DEFAULT, coerced to the column's type; of a generated column its expression.
     pub default: Option<Arc<Expr>>,
-    /// GENERATED ALWAYS AS (…) STORED
-    pub generated: bool,
+    /// GENERATED ALWAYS AS (…)
+    pub generated: Option<Generation>,
     /// IDENTITY
     pub identity: Option<Identity>,
     /// The sequence owned by an identity column.
@@ -126,7 +126,50 @@ pub struct Column {
     pub statistics_target: Option<i16>,
 }
 
+/// When a generated column's values are worked out (`pg_attribute.attgenerated`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Generation {
+    /// `s`: when a row is written.
+    Stored,
+    /// `v`: when it is read; rows have NULL there.
+    Virtual,
+}
+
+impl Generation {
+    /// By `attgenerated`'s letter.
+    pub fn from_letter(letter: u8) -> Option<Generation> {
+        match letter {
+            b's' => Some(Generation::Stored),
+            b'v' => Some(Generation::Virtual),
+            _ => None,
+        }
+    }
+
+    /// `attgenerated`'s letter.
+    pub fn letter(self) -> u8 {
+        match self {
+            Generation::Stored => b's',
+            Generation::Virtual => b'v',
+        }
+    }
+}
+
 impl Column {
+    /// GENERATED ALWAYS AS (…)
+    pub fn is_generated(&self) -> bool {
+        self.generated.is_some()
+    }
+
+    /// GENERATED ALWAYS AS (…) VIRTUAL
+    pub fn is_virtual(&self) -> bool {
+        self.generated == Some(Generation::Virtual)
+    }
+
+    /// What a virtual generated column stands for.
+    pub fn virtual_value(&self) -> Option<&Arc<Expr>> {
+        self.default.as_ref().filter(|_| self.is_virtual())
+    }
+
     /// The type it was said to be of.
     pub fn declared(&self) -> TypeRef {
         if self.declared == self.ty.oid { self.ty } else { TypeRef::of(self.declared) }
@@ -240,6 +283,8 @@ pub struct Check {
     pub validated: bool,
     /// `connoinherit`
     pub no_inherit: bool,
+    /// `conenforced`
+    pub enforced: bool,
 }
 
 /// What a foreign key does when the referenced row goes or changes.
@@ -274,6 +319,8 @@ pub struct ForeignKey {
     pub on_update: ReferentialAction,
     /// ON DELETE
     pub on_delete: ReferentialAction,
+    /// `confdelsetcols`: what ON DELETE SET NULL or SET DEFAULT sets; none: all columns of the key.
+    pub on_delete_columns: Vec<i32>,
     /// MATCH FULL
     pub match_full: bool,
     /// DEFERRABLE
@@ -282,8 +329,58 @@ pub struct ForeignKey {
     pub deferred: bool,
     /// `convalidated`
     pub validated: bool,
+    /// `conenforced`; if not, none of its triggers fires.
+    pub enforced: bool,
     /// `conpfeqop`: pk = fk operators.
     pub operators: Vec<u32>,
+    /// When its triggers fire.
+    pub triggers: KeyTriggers,
+}
+
+/// When a trigger fires (`pg_trigger.tgenabled`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Fires {
+    /// `O`: but for `session_replication_role = replica`.
+    #[default]
+    Origin,
+    /// `R`: then only.
+    Replica,
+    /// `A`
+    Always,
+    /// `D`
+    Never,
+}
+
+impl Fires {
+    /// By its letter.
+    pub fn from_letter(letter: u8) -> Fires {
+        match letter {
+            b'R' => Fires::Replica,
+            b'A' => Fires::Always,
+            b'D' => Fires::Never,
+            _ => Fires::Origin,
+        }
+    }
+
+    /// Does it now? `replica`: what is written comes from elsewhere.
+    pub fn now(self, replica: bool) -> bool {
+        match self {
+            Fires::Origin => !replica,
+            Fires::Replica => replica,
+            Fires::Always => true,
+            Fires::Never => false,
+        }
+    }
+}
+
+/// When the triggers of a foreign key fire: on its table's writes, and on those of the table referred to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "named after the events")]
+pub struct KeyTriggers {
+    pub inserted: Fires,
+    pub updated: Fires,
+    pub referenced_deleted: Fires,
+    pub referenced_updated: Fires,
 }
 
 /// A relation: table, view, sequence, index's table, toast table or catalog.

@@ -27,7 +27,7 @@ pub(super) fn default_value(c: &Column) -> Expr {
         return Expr::NextValue { sequence: sequence.0, ty: c.ty };
     }
     let null = || Expr::Const(Constant { ty: c.ty, value: Datum::Null });
-    if c.generated { null() } else { super::domains::column_default(c).unwrap_or_else(null) }
+    if c.is_generated() { null() } else { super::domains::column_default(c).unwrap_or_else(null) }
 }
 
 pub(super) fn is_default(e: &ast::Expr) -> bool {
@@ -57,7 +57,7 @@ pub(super) fn refusal(
     update: bool,
     overriding: Option<bool>,
 ) -> Option<base::Error> {
-    let (detail, hint) = if c.generated {
+    let (detail, hint) = if c.is_generated() {
         (format!("Column \"{name}\" is a generated column."), None)
     } else if c.identity == Some(Identity::Always) && overriding.is_none() {
         let hint = (!update).then_some("Use OVERRIDING SYSTEM VALUE to override.");
@@ -664,7 +664,7 @@ impl Analyser<'_> {
         let targets = self.set_list(&s.set, &t)?;
         let named = targets.iter().filter_map(|t| t.target_column).collect();
         // Of a view they stay until it is said what is wrong with them.
-        let worked_out = |n| t.columns.iter().any(|c| Some(c.number) == n && c.generated);
+        let worked_out = |n| t.columns.iter().any(|c| Some(c.number) == n && c.is_generated());
         let is_view = t.kind == RelationKind::View;
         let targets =
             targets.into_iter().filter(|e| is_view || !worked_out(e.target_column)).collect();

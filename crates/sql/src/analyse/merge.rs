@@ -147,7 +147,8 @@ impl Analyser<'_> {
         let action = match &w.action {
             ast::MergeAction::Update(list) => {
                 let mut set = self.set_list(list, t)?;
-                let generated = |n| t.columns.iter().any(|c| c.generated && Some(c.number) == n);
+                let generated =
+                    |n| t.columns.iter().any(|c| c.is_generated() && Some(c.number) == n);
                 set.retain(|e| !generated(e.target_column));
                 MergeAction::Update(set)
             }

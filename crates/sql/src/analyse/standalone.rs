@@ -176,7 +176,9 @@ fn check_generated(e: &Expr, table: &Table) -> Result<()> {
             found = Err(base::SqlError::new(base::SqlState::INVALID_OBJECT_DEFINITION, text)
                 .detail("This would cause the generated column to depend on its own value.")
                 .into());
-        } else if let Some(c) = table.columns.iter().find(|c| c.number == *column && c.generated) {
+        } else if let Some(c) =
+            table.columns.iter().find(|c| c.number == *column && c.is_generated())
+        {
             let text = format!(
                 "cannot use generated column \"{}\" in column generation expression",
                 c.name
@@ -205,7 +207,7 @@ pub fn analyse_copy_filter(
     let asked = |c: &engine::catalog::model::Column| {
         whole || x.any(&mut |e| matches!(e, Expr::Var { column, .. } if *column == c.number))
     };
-    if let Some(c) = table.columns.iter().find(|c| c.generated && !c.dropped && asked(c)) {
+    if let Some(c) = table.columns.iter().find(|c| c.is_generated() && !c.dropped && asked(c)) {
         return Err(base::SqlError::new(
             base::SqlState::INVALID_COLUMN_REFERENCE,
             "generated columns are not supported in COPY FROM WHERE conditions",

@@ -158,7 +158,7 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
     let mut missing = Vec::new();
     for (i, c) in table.columns.iter().enumerate() {
         let listed = job.columns.contains(&c.number);
-        let wanted = !c.dropped && !c.generated && (!listed || job.options.default.is_some());
+        let wanted = !c.dropped && !c.is_generated() && (!listed || job.options.default.is_some());
         let default = match (c.any_default(), c.identity_sequence) {
             _ if !wanted => None,
             (Some(e), _) => Some(Default::Code(compile_stored(e)?)),

@@ -319,7 +319,7 @@ fn check_readable(table: &Table) -> Result<()> {
 /// The columns named, or all.
 fn column_numbers(table: &Table, names: &[String]) -> Result<Vec<i32>> {
     if names.is_empty() {
-        let live = table.columns.iter().filter(|c| !c.dropped && !c.generated);
+        let live = table.columns.iter().filter(|c| !c.dropped && !c.is_generated());
         return Ok(live.map(|c| c.number).collect());
     }
     let mut numbers = Vec::new();
@@ -331,7 +331,7 @@ fn column_numbers(table: &Table, names: &[String]) -> Result<Vec<i32>> {
                 table.name
             );
         };
-        if column.generated {
+        if column.is_generated() {
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
                 format!("column \"{name}\" is a generated column"),

@@ -6,7 +6,7 @@
 //! ShareRowExclusive of both tables. DROP of a foreign key takes AccessExclusive of both.
 
 use super::depend::Object;
-use super::{Ddl, relation, rewrite};
+use super::{Ddl, relation, rewrite, triggers, virtual_columns};
 use crate::analyse;
 use crate::client::{Notice, Severity};
 use crate::parse::utility::{
@@ -38,6 +38,9 @@ fn lock_of(action: &A) -> LockMode {
         | A::ClusterOn(_)
         | A::SetWithoutCluster => LockMode::ShareUpdateExclusive,
         A::AddConstraint(c) if matches!(c.kind, TableConstraintKind::ForeignKey { .. }) => {
+            LockMode::ShareRowExclusive
+        }
+        A::EnableDisable { enable, what } if triggers::switch(*enable, what).is_some() => {
             LockMode::ShareRowExclusive
         }
         _ => LockMode::AccessExclusive,
@@ -184,8 +187,12 @@ impl Ddl<'_> {
             A::ResetColumnOptions { column, options } => {
                 self.column_options(table, column, None, options)
             }
-            A::AlterConstraint { name, timing, inherit } => {
-                self.alter_constraint(table, name, *timing, *inherit)
+            A::AlterConstraint { name, timing, inherit, enforced } => {
+                self.alter_constraint(table, name, *timing, *inherit)?;
+                match enforced {
+                    Some(enforced) => self.alter_enforced(table, name, *enforced),
+                    None => Ok(()),
+                }
             }
             A::ClusterOn(index) => self.mark_clustered(table, Some(index)),
             A::SetWithoutCluster => self.mark_clustered(table, None),
@@ -212,7 +219,7 @@ impl Ddl<'_> {
             }
             A::DropExpression { column, if_exists } => {
                 let found = column_of(table, column)?.clone();
-                if !found.generated {
+                if !found.is_generated() {
                     let text = not_generated(table, column);
                     if *if_exists {
                         let text = format!("{text}, skipping");
@@ -220,12 +227,20 @@ impl Ddl<'_> {
                     }
                     bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "{text}");
                 }
+                if found.is_virtual() {
+                    let what = "ALTER TABLE / DROP EXPRESSION is not supported for virtual generated columns";
+                    return Err(virtual_columns::refused(what, table, column));
+                }
                 relation::set_default(self.state(), table.oid, found.number, None)?;
                 relation::update_attribute(self.state(), table.oid, found.number, |row| {
                     row.set("attgenerated", Datum::Char(0));
                     row.set("atthasdef", Datum::Bool(false));
                 })
             }
+            A::EnableDisable { enable, what } => match triggers::switch(*enable, what) {
+                Some((letter, which)) => self.switch_triggers(table, letter, which),
+                None => Err(base::Error::unsupported("ALTER TABLE ENABLE or DISABLE")),
+            },
             A::SetTablespace(name) if name == "pg_default" => Ok(()),
             A::SetAccessMethod(name) if name == "heap" => Ok(()),
             A::SetWithoutOids => Ok(()),
@@ -321,7 +336,7 @@ impl Ddl<'_> {
                 table.name
             );
         }
-        if found.generated {
+        if found.is_generated() {
             let word = if default.is_some() { "SET" } else { "DROP" };
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -431,6 +446,11 @@ impl Ddl<'_> {
     }
 
     fn validate_constraint(&mut self, table: &Arc<Table>, name: &str) -> Result<()> {
+        let mut named = table.checks.iter().filter(|c| c.name == name).map(|c| c.enforced);
+        let mut keys = table.foreign_keys.iter().filter(|k| k.name == name).map(|k| k.enforced);
+        if named.next().or_else(|| keys.next()) == Some(false) {
+            bail!(WRONG_OBJECT_TYPE, "cannot validate NOT ENFORCED constraint");
+        }
         if let Some(check) = table.checks.iter().find(|c| c.name == name) {
             self.verify_check(table, name, &check.expr)?;
         } else if let Some(key) = table.foreign_keys.iter().find(|k| k.name == name) {
@@ -788,7 +808,6 @@ fn action_name(action: &A) -> &'static str {
         A::AttachPartition { .. } => "ATTACH PARTITION",
         A::DetachPartition { .. } => "DETACH PARTITION",
         A::AlterConstraint { .. } => "ALTER CONSTRAINT",
-        A::EnableDisable { .. } => "ENABLE or DISABLE",
         _ => "action",
     }
 }

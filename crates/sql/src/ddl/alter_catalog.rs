@@ -58,9 +58,59 @@ impl Ddl<'_> {
         let state = self.state();
         let txn = state.txn()?;
         state.catalog.rows(&txn).update(&row)?;
+        let waits = (timing.deferrable, timing.initially_deferred);
+        super::triggers::retime(state, row.oid("oid"), waits)?;
         state.catalog.changed(table.oid);
         state.catalog.changed(row.oid("confrelid"));
         Ok(())
+    }
+
+    /// ALTER CONSTRAINT … [NOT] ENFORCED
+    ///
+    /// # Errors
+    /// `42809`, `23503`; I/O.
+    pub(super) fn alter_enforced(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        enforced: bool,
+    ) -> Result<()> {
+        let Some(key) = table.foreign_keys.iter().find(|k| k.name == name) else {
+            bail!(
+                WRONG_OBJECT_TYPE,
+                "cannot alter enforceability of constraint \"{name}\" of relation \"{}\"",
+                table.name
+            );
+        };
+        if key.enforced == enforced {
+            return Ok(());
+        }
+        let Some(mut row) = self.constraint_row(table, name)? else { return Ok(()) };
+        row.set("conenforced", Datum::Bool(enforced));
+        row.set("convalidated", Datum::Bool(enforced));
+        let timing = (row.bool("condeferrable"), row.bool("condeferred"));
+        let state = self.state();
+        let txn = state.txn()?;
+        state.catalog.rows(&txn).update(&row)?;
+        state.catalog.changed_alone(table.oid);
+        state.catalog.changed_alone(key.referenced_table);
+        if !enforced {
+            return super::triggers::remove(state, key.oid);
+        }
+        let triggers = super::triggers::Key {
+            constraint: key.oid,
+            table: table.oid,
+            referenced: key.referenced_table,
+            index: key.referenced_index,
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+            timing,
+        };
+        super::triggers::of_foreign_key(state, &triggers)?;
+        drop(txn);
+        let referenced = self.described(key.referenced_table)?;
+        let (from, to) = (&key.columns, &key.referenced_columns);
+        self.verify_foreign_key(table, &referenced, name, from, to, key.match_full)
     }
 
     pub(super) fn set_statistics(

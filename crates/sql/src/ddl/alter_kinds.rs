@@ -57,6 +57,17 @@ pub(super) fn check_action(table: &Table, action: &A) -> Result<()> {
         A::SetLogged(false) => ("SET UNLOGGED", &[K::Sequence]),
         A::ClusterOn(_) => ("CLUSTER ON", &[K::MaterializedView]),
         A::SetWithoutCluster => ("SET WITHOUT CLUSTER", &[K::MaterializedView]),
+        A::EnableDisable { enable, what } if what.starts_with("trigger ") => {
+            let name = match (*enable, what.as_str()) {
+                (true, "trigger all") => "ENABLE TRIGGER ALL",
+                (true, "trigger user") => "ENABLE TRIGGER USER",
+                (true, _) => "ENABLE TRIGGER",
+                (false, "trigger all") => "DISABLE TRIGGER ALL",
+                (false, "trigger user") => "DISABLE TRIGGER USER",
+                (false, _) => "DISABLE TRIGGER",
+            };
+            (name, &[])
+        }
         A::ReplicaIdentity(_) | A::ReplicaIdentityUsing(_) => {
             ("REPLICA IDENTITY", &[K::MaterializedView])
         }

@@ -2,9 +2,10 @@
 
 use super::alter::column_of;
 use super::depend::{self, Object};
-use super::{Ddl, relation, rewrite};
+use super::{Ddl, relation, rewrite, virtual_columns};
 use crate::analyse;
 use crate::parse::utility::{AlterTableAction as A, SequenceOption};
+use crate::session::Session;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Check, Column, ForeignKey, Table};
@@ -57,7 +58,10 @@ impl Ddl<'_> {
             None => types::type_info(new.oid).map_or(Oid::INVALID, |i| i.collation),
         };
         self.check_not_within(table, new.oid)?;
-        if found.generated && using.is_some() {
+        if found.is_virtual() {
+            virtual_columns::check_type(column, new.oid)?;
+        }
+        if found.is_generated() && using.is_some() {
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_DEFINITION,
                 "cannot specify USING when altering type of generated column",
@@ -126,14 +130,16 @@ impl Ddl<'_> {
         let numbers: Vec<i32> = list.iter().map(|r| r.column.number).collect();
         self.retype_statistics(table, &changed, &numbers)?;
         let mut conversions = Vec::new();
-        for r in list {
+        // Virtual columns are in no row.
+        for r in list.iter().filter(|r| !r.column.is_virtual()) {
             let at = usize::try_from(r.column.number - 1).unwrap_or(0);
-            conversions.push((at, crate::exec::modify::compile_stored(&r.conversion)?));
+            let code = crate::exec::modify::compile_stored_of(&r.conversion, Some(before))?;
+            conversions.push((at, code));
         }
         let dropped: Vec<usize> = (0..table.columns.len().min(before.columns.len()))
             .filter(|n| table.columns[*n].dropped)
             .collect();
-        rewrite::rewrite(self.session, before, &mut |session, mut row| {
+        let mut convert = |session: &mut Session, mut row: Vec<Datum>| -> Result<Vec<Datum>> {
             let mut values = Vec::with_capacity(conversions.len());
             for (_, code) in &conversions {
                 values.push(session.evaluate_over(code, &row)?);
@@ -143,7 +149,12 @@ impl Ddl<'_> {
             }
             dropped.iter().for_each(|n| row[*n] = Datum::Null);
             Ok(row)
-        })?;
+        };
+        if conversions.is_empty() {
+            self.state().catalog.changed(before.oid);
+        } else {
+            rewrite::rewrite(self.session, before, &mut convert)?;
+        }
         let table = self.described(before.oid)?;
         for (check, expr) in checks.iter().filter(|(c, _)| c.validated) {
             self.verify_check(&table, &check.name, expr)?;
@@ -195,11 +206,17 @@ impl Ddl<'_> {
         expression: &crate::parse::ast::Expr,
     ) -> Result<()> {
         let found = column_of(table, column)?.clone();
-        if !found.generated {
+        if !found.is_generated() {
             let text = super::alter::not_generated(table, column);
             bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "{text}");
         }
-        self.check_row_type_unused(table)?;
+        if found.is_virtual() && !table.checks.is_empty() {
+            let what = "ALTER TABLE / SET EXPRESSION is not supported for virtual generated columns in tables with check constraints";
+            return Err(virtual_columns::refused(what, table, column));
+        }
+        if !found.is_virtual() {
+            self.check_row_type_unused(table)?;
+        }
         let state = self.state();
         let env = self.session.env().as_ref();
         let analysed = analyse::analyse_generated(
@@ -214,6 +231,15 @@ impl Ddl<'_> {
         super::table::forget_statistics(state, table.oid, found.number)?;
         relation::set_default(state, table.oid, found.number, Some(&analysed))?;
         state.catalog.changed(table.oid);
+        if found.is_virtual() {
+            virtual_columns::refuse_user_types(&analysed, &self.source, expression.loc)?;
+            let table = self.described(table.oid)?;
+            return if found.not_null {
+                self.verify_not_null(&table, found.number)
+            } else {
+                Ok(())
+            };
+        }
         let at = usize::try_from(found.number - 1).unwrap_or(0);
         let code = crate::exec::modify::compile_stored_of(&analysed, Some(table))?;
         rewrite::rewrite(self.session, table, &mut |session, mut row| {
@@ -446,7 +472,7 @@ fn uses_any(expr: &Expr, list: &[Retyping]) -> bool {
 
 /// Generated columns that use the column would have to be analysed anew.
 fn refuse_generated(table: &Table, column: &Column) -> Result<()> {
-    for other in table.columns.iter().filter(|c| c.generated) {
+    for other in table.columns.iter().filter(|c| c.is_generated()) {
         if other.default.as_ref().is_some_and(|e| uses(e, column.number)) {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,

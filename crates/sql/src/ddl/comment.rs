@@ -182,8 +182,57 @@ impl Ddl<'_> {
                     }
                 }
             }
+            ObjectKind::Trigger | ObjectKind::Rule | ObjectKind::Policy => {
+                (self.part_of_table(statement.kind, name, part)?, false)
+            }
+            ObjectKind::ForeignTable => {
+                let table = self.locked(name, LockMode::ShareUpdateExclusive)?;
+                bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a foreign table", table.name);
+            }
+            ObjectKind::Tablespace => (self.named_in("pg_tablespace", "spcname", name)?, true),
+            ObjectKind::Language => (self.named_in("pg_language", "lanname", name)?, false),
+            ObjectKind::Publication => (self.named_in("pg_publication", "pubname", name)?, false),
+            ObjectKind::Subscription => (self.named_in("pg_subscription", "subname", name)?, true),
             other => return Err(Error::unsupported(format!("COMMENT ON {}", other.noun()))),
         })
+    }
+
+    /// A trigger, rule or policy of a table.
+    fn part_of_table(&self, kind: ObjectKind, of: &ObjectName, part: &str) -> Result<Object> {
+        let table = self.locked(of, LockMode::ShareUpdateExclusive)?;
+        let (catalog, relation, column, what) = match kind {
+            ObjectKind::Trigger => ("pg_trigger", "tgrelid", "tgname", "table"),
+            ObjectKind::Rule => ("pg_rewrite", "ev_class", "rulename", "relation"),
+            _ => ("pg_policy", "polrelid", "polname", "table"),
+        };
+        let state = self.state();
+        let txn = state.txn()?;
+        let key = [(relation, Datum::Oid(table.oid)), (column, Datum::text(part))];
+        let Some(row) = state.catalog.rows(&txn).find(catalog, &key)?.into_iter().next() else {
+            let noun = kind.noun();
+            bail!(
+                UNDEFINED_OBJECT,
+                "{noun} \"{part}\" for {what} \"{}\" does not exist",
+                table.name
+            );
+        };
+        crate::acl::check_owner(state, &table)?;
+        Ok(Object::of(catalog, row.oid("oid")))
+    }
+
+    /// What is of no schema, and nobody's but a superuser's.
+    fn named_in(&self, catalog: &str, column: &str, name: &ObjectName) -> Result<Object> {
+        let state = self.state();
+        let txn = state.txn()?;
+        let noun = catalog.trim_start_matches("pg_");
+        let key = [(column, Datum::text(&name.name))];
+        match state.catalog.rows(&txn).find(catalog, &key)?.first() {
+            None => bail!(UNDEFINED_OBJECT, "{noun} \"{}\" does not exist", name.name),
+            Some(_) if !state.is_superuser() => {
+                bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {noun} {}", name.name)
+            }
+            Some(row) => Ok(Object::of(catalog, row.oid("oid"))),
+        }
     }
 
     /// A database's OID.

@@ -76,6 +76,7 @@ pub fn compact(
         }
     }
     let mut done = copier.finish()?;
+    crate::relations::note_whole_scan(&state, before.oid, done.live + done.recently_dead);
     done.toasted = new.moved.take().pop();
     base::stop_point!("sql.compact.written");
     state.progress.set(Command::Cluster, cluster::PHASE, cluster::SWAPPING);

@@ -264,6 +264,7 @@ fn enter_rows(session: &Session, table: Oid, index: Oid) -> Result<Xid> {
     let show = |n, value| state.progress.set(Command::CreateIndex, n, value);
     show(progress::PHASE, progress::VALIDATE_TABLE);
     show(progress::BLOCKS_TOTAL, u64::from(end));
+    let mut rows = 0;
     while scan.next_page()? {
         state.check_cancel()?;
         let block = scan.block().0;
@@ -272,6 +273,7 @@ fn enter_rows(session: &Session, table: Oid, index: Oid) -> Result<Xid> {
             present = Present::read(state, &tree, block, end.max(block + 1), memory)?;
         }
         for found in scan.tuples().filter(|t| t.alive) {
+            rows += 1;
             if present.has(found.tid) {
                 continue;
             }
@@ -289,6 +291,7 @@ fn enter_rows(session: &Session, table: Oid, index: Oid) -> Result<Xid> {
             }
         }
     }
+    crate::relations::note_whole_scan(state, table, rows);
     Ok(bound)
 }
 

@@ -35,7 +35,7 @@ fn constraint_row(table: &Table, oid: Oid, name: &str, kind: u8, t: ConstraintTi
         .char("contype", kind)
         .bool("condeferrable", t.deferrable)
         .bool("condeferred", t.initially_deferred)
-        .bool("conenforced", true)
+        .bool("conenforced", !t.not_enforced)
         .bool("convalidated", !t.not_valid)
         .oid("conrelid", table.oid)
         .char("confupdtype", b' ')
@@ -43,6 +43,12 @@ fn constraint_row(table: &Table, oid: Oid, name: &str, kind: u8, t: ConstraintTi
         .char("confmatchtype", b' ')
         .bool("conislocal", true)
         .bool("connoinherit", kind != b'c' || t.no_inherit)
+}
+
+/// A table without rows leaves nothing to validate.
+fn validity(timing: ConstraintTiming, fresh: bool) -> ConstraintTiming {
+    let not_valid = timing.not_valid && (!fresh || timing.not_enforced);
+    ConstraintTiming { not_valid, ..timing }
 }
 
 impl Ddl<'_> {
@@ -94,6 +100,9 @@ impl Ddl<'_> {
                         ),
                         _ => column_number(&table, column)?,
                     };
+                    if super::virtual_columns::is_asked(&table, number, None) {
+                        return Err(super::virtual_columns::no_key(true));
+                    }
                     self.make_key_column(&table, number)?;
                 }
                 self.add_key(&table, c, columns, options, true)
@@ -148,8 +157,7 @@ impl Ddl<'_> {
         }
         let state = self.state();
         let oid = new_oid(state, "pg_constraint")?;
-        // A table without rows leaves nothing to validate.
-        let timing = ConstraintTiming { not_valid: c.timing.not_valid && !fresh, ..c.timing };
+        let timing = validity(c.timing, fresh);
         let row = constraint_row(table, oid, &name, b'c', timing)
             .set("conkey", int2_array(&columns))
             .text("conbin", &store_expr(&analysed));
@@ -234,6 +242,9 @@ impl Ddl<'_> {
                     if primary { "primary key" } else { "unique" }
                 );
             }
+            if table.columns[at].is_virtual() {
+                return Err(super::virtual_columns::no_key(primary));
+            }
             let ty = table.columns[at].ty;
             // What is only carried along need not be comparable.
             let class = if rows.len() < columns.len() { opclass(ty, None)? } else { Oid::INVALID };
@@ -283,6 +294,10 @@ impl Ddl<'_> {
         depend::record(state, Object::relation(index), object, Kind::Internal)?;
         for number in columns.0.iter().chain(columns.1) {
             depend::record(state, object, Object::column(table.oid, *number), Kind::Auto)?;
+        }
+        if timing.deferrable {
+            let how = (primary, timing.initially_deferred);
+            super::triggers::of_key(state, table.oid, (oid, index), how)?;
         }
         state.catalog.changed_alone(table.oid);
         Ok(())
@@ -388,6 +403,12 @@ impl Ddl<'_> {
             Ok(found)
         })?;
         let from = foreign_columns(table, columns)?;
+        if from.iter().any(|c| super::virtual_columns::is_asked(table, *c, None)) {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "foreign key constraints on virtual generated columns are not supported"
+            );
+        }
         check_actions(table, &from, references)?;
         let (to, index) = referenced_key(&referenced, &references.columns)?;
         if from.len() != to.len() {
@@ -400,9 +421,7 @@ impl Ddl<'_> {
         for (f, t) in from.iter().zip(&to) {
             operators.push(key_operator(table, *f, &referenced, *t, c.name.as_deref())?);
         }
-        if !references.on_delete_columns.is_empty() {
-            return Err(base::Error::unsupported("a column list of SET NULL or SET DEFAULT"));
-        }
+        let set_columns = columns_set_on_delete(table, &from, references)?;
         let name = match &c.name {
             Some(name) => name.clone(),
             None => {
@@ -411,7 +430,7 @@ impl Ddl<'_> {
             }
         };
         let oid = new_oid(state, "pg_constraint")?;
-        let timing = ConstraintTiming { not_valid: c.timing.not_valid && !fresh, ..c.timing };
+        let timing = validity(c.timing, fresh);
         let row = constraint_row(table, oid, &name, b'f', timing)
             .oid("conindid", index.oid)
             .oid("confrelid", referenced.oid)
@@ -419,6 +438,7 @@ impl Ddl<'_> {
             .char("confdeltype", action_letter(references.on_delete))
             .char("confmatchtype", if references.match_full { b'f' } else { b's' })
             .set("conkey", int2_array(&from))
+            .set("confdelsetcols", set_columns)
             .set("confkey", int2_array(&to))
             .set("conpfeqop", oid_array(&operators))
             .set("conppeqop", oid_array(&operators))
@@ -433,11 +453,17 @@ impl Ddl<'_> {
             depend::record(state, object, Object::column(referenced.oid, *number), Kind::Normal)?;
         }
         depend::record(state, object, Object::relation(index.oid), Kind::Normal)?;
-        // psql looks for foreign keys only where there are triggers.
-        for oid in [table.oid, referenced.oid] {
-            super::relation::update_class(state, oid, |row| {
-                row.set("relhastriggers", Datum::Bool(true));
-            })?;
+        let key = super::triggers::Key {
+            constraint: oid,
+            table: table.oid,
+            referenced: referenced.oid,
+            index: index.oid,
+            on_delete: references.on_delete,
+            on_update: references.on_update,
+            timing: (c.timing.deferrable, c.timing.initially_deferred),
+        };
+        if !c.timing.not_enforced {
+            super::triggers::of_foreign_key(state, &key)?;
         }
         state.catalog.changed_alone(table.oid);
         state.catalog.changed_alone(referenced.oid);
@@ -576,10 +602,28 @@ fn foreign_columns(table: &Table, names: &[String]) -> Result<Vec<i32>> {
     names.iter().map(number).collect()
 }
 
+/// The columns that ON DELETE SET NULL or SET DEFAULT names, as they are kept; NULL: it names none, and sets all.
+fn columns_set_on_delete(table: &Table, from: &[i32], references: &References) -> Result<Datum> {
+    let mut numbers = Vec::new();
+    let named = foreign_columns(table, &references.on_delete_columns)?;
+    for (name, number) in references.on_delete_columns.iter().zip(named) {
+        if !from.contains(&number) {
+            bail!(
+                INVALID_COLUMN_REFERENCE,
+                "column \"{name}\" referenced in ON DELETE SET action must be part of foreign key"
+            );
+        }
+        if !numbers.contains(&number) {
+            numbers.push(number);
+        }
+    }
+    Ok(if numbers.is_empty() { Datum::Null } else { int2_array(&numbers) })
+}
+
 /// A generated column cannot be set, to whatever.
 fn check_actions(table: &Table, from: &[i32], references: &References) -> Result<()> {
     use ReferentialAction as R;
-    if !table.columns.iter().any(|c| c.generated && from.contains(&c.number)) {
+    if !table.columns.iter().any(|c| c.is_generated() && from.contains(&c.number)) {
         return Ok(());
     }
     let wrong = |when: &str| {

@@ -122,7 +122,7 @@ fn generated_column(state: &SessionState, object: Object) -> Result<Option<Objec
     let Some(row) = found.first() else { return Ok(None) };
     let (table, column) = (row.oid("adrelid"), row.i32("adnum"));
     let Some(table) = state.catalog.table(&txn, table)? else { return Ok(None) };
-    let of = |c: &&engine::catalog::model::Column| c.number == column && c.generated;
+    let of = |c: &&engine::catalog::model::Column| c.number == column && c.is_generated();
     Ok(table.columns.iter().find(of).map(|c| Object::column(table.oid, c.number)))
 }
 
@@ -491,6 +491,10 @@ fn remove(state: &SessionState, object: Object) -> Result<()> {
             }
         }
         "pg_statistic_ext" => super::statistics::remove(state, object.oid)?,
+        // Its constraint goes too, and says so to both tables.
+        "pg_trigger" => {
+            rows.delete_where(class, &[("oid", oid)])?;
+        }
         "pg_type" => {
             rows.delete_where("pg_enum", &[("enumtypid", oid.clone())])?;
             let types = rows.find("pg_type", &[("oid", oid)])?;

@@ -5,6 +5,7 @@ use super::role::{denied, roles_changed};
 use crate::parse::utility::RoleName;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
+use engine::catalog::model::CatalogView;
 use engine::catalog::rows::Row;
 use engine::catalog::store::CatalogStore;
 use txn::LockMode;
@@ -159,6 +160,14 @@ impl Ddl<'_> {
                 lines.push(format!("owner of database {}", row.text("datname")));
             } else if granted(&row, "datacl") {
                 lines.push(format!("privileges for database {}", row.text("datname")));
+            }
+        }
+        for row in rows.find("pg_auth_members", &[("grantor", Datum::Oid(role))])? {
+            let (of, member) = (row.oid("roleid"), row.oid("member"));
+            if of != role && member != role {
+                let name = |oid| Ok::<_, base::Error>(state.role_name(oid)?.unwrap_or_default());
+                let (member, of) = (name(member)?, name(of)?);
+                lines.push(format!("privileges for membership of role {member} in role {of}"));
             }
         }
         for row in rows.scan("pg_namespace")? {

@@ -94,7 +94,8 @@ pub fn refuse_used_column(table: &Table, column: &Column, new: Oid) -> Result<()
     let changes = new != column.ty.oid && (is_enum(new) || is_enum(column.ty.oid));
     let uses =
         |e: &Expr| e.any(&mut |e| matches!(e, Expr::Var { column: c, .. } if *c == column.number));
-    let generated = table.columns.iter().filter(|c| c.generated).filter_map(|c| c.default.as_ref());
+    let generated =
+        table.columns.iter().filter(|c| c.is_generated()).filter_map(|c| c.default.as_ref());
     let checks = table.checks.iter().map(|c| &c.expr);
     let predicates = table.indexes.iter().filter_map(|i| i.predicate.as_ref());
     if changes && generated.chain(checks).chain(predicates).any(|e| uses(e)) {

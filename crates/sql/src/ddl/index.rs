@@ -14,7 +14,7 @@
 use super::depend::{self, Kind, Object};
 use super::index_feed::{RowsOf, feed_plain};
 use super::relation::{IndexColumnRow, IndexRows};
-use super::{Ddl, new_oid, relation};
+use super::{Ddl, new_oid, relation, virtual_columns};
 use crate::analyse::{self, IndexExpression};
 use crate::exec::modify::IndexWriter;
 use crate::maintenance::commands::{self, Command, Progress, create_index as progress};
@@ -152,6 +152,11 @@ impl Ddl<'_> {
         });
         if system {
             bail!(FEATURE_NOT_SUPPORTED, "index creation on system columns is not supported");
+        }
+        if columns.iter().any(|c| virtual_columns::is_asked(&table, c.column, c.expr.as_ref()))
+            || virtual_columns::is_asked(&table, 0, predicate.as_ref())
+        {
+            bail!(FEATURE_NOT_SUPPORTED, "indexes on virtual generated columns are not supported");
         }
         let new = NewIndex {
             name: statement.name.clone(),
@@ -433,13 +438,16 @@ pub(super) fn feed(
 ) -> Result<(Vec<Sorter>, u64)> {
     let state = session.state().as_ref();
     let config = sort_config(state);
-    match feed_plain(from, tree.schema(), config.clone(), &state.backend.cancel, progress)? {
-        Some(fed) => Ok(fed),
+    let cancel = &state.backend.cancel;
+    let fed = match feed_plain(from, tree.schema(), config.clone(), cancel, progress)? {
+        Some(fed) => fed,
         None => {
             let (sorter, rows) = feed_rows(session, from, tree, config)?;
-            Ok((vec![sorter], rows))
+            (vec![sorter], rows)
         }
-    }
+    };
+    crate::relations::note_whole_scan(state, from.table.oid, fed.1);
+    Ok(fed)
 }
 
 /// Collects the entries of an index row by row, expressions and predicate evaluated.

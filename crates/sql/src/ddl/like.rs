@@ -115,7 +115,7 @@ impl Ddl<'_> {
                 new.storage = Some(column.storage);
             }
             match &column.default {
-                Some(default) if column.generated && pattern.has("generated") => {
+                Some(default) if column.is_generated() && pattern.has("generated") => {
                     let env = std::rc::Rc::clone(self.session.env());
                     let text = crate::deparse::expression(
                         default,
@@ -123,10 +123,10 @@ impl Ddl<'_> {
                         false,
                         env.as_ref(),
                     )?;
-                    new.generated = true;
-                    out.defaults.push((at, parse_expression(&text)?, true));
+                    new.generated = column.generated;
+                    out.defaults.push((at, parse_expression(&text)?, column.generated));
                 }
-                Some(default) if !column.generated && pattern.has("defaults") => {
+                Some(default) if !column.is_generated() && pattern.has("defaults") => {
                     new.default = Some((**default).clone());
                 }
                 _ => {}
@@ -192,8 +192,12 @@ impl Ddl<'_> {
                 false,
                 env.as_ref(),
             )?;
-            let timing =
-                ConstraintTiming { no_inherit: check.no_inherit, ..ConstraintTiming::default() };
+            let timing = ConstraintTiming {
+                no_inherit: check.no_inherit,
+                not_valid: !check.enforced,
+                not_enforced: !check.enforced,
+                ..ConstraintTiming::default()
+            };
             let constraint = TableConstraint {
                 name: Some(check.name.clone()),
                 kind: TableConstraintKind::Check(parse_expression(&text)?),

@@ -39,6 +39,7 @@ mod index_feed;
 mod index_swap;
 mod like;
 mod locale;
+mod membership;
 pub mod misc;
 pub(crate) mod not_null;
 mod owned;
@@ -57,8 +58,10 @@ pub mod statistics;
 pub mod storage_options;
 pub mod table;
 pub mod temp;
+mod triggers;
 pub mod truncate;
 pub mod view;
+mod virtual_columns;
 
 use crate::client::{Client, Notice, Severity};
 use crate::exec::context::DeferredCheck;

@@ -108,6 +108,9 @@ impl Ddl<'_> {
                 }
             }
             super::default_acl::forget_role(state, role, &name)?;
+            let txn = state.txn()?;
+            let granted = [("grantor", Datum::Oid(role))];
+            state.catalog.rows(&txn).delete_where("pg_auth_members", &granted)?;
             // What is granted and not dropped is there to be looked at by what is dropped.
             state.txn()?.advance_command()?;
         }

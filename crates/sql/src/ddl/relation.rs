@@ -8,7 +8,7 @@ use crate::session::SessionState;
 use base::{Oid, RelationId, Result, bail};
 use engine::catalog::bootstrap::{BTREE_AM, HEAP_AM, PG_TOAST, attribute};
 use engine::catalog::load::{RowSource, store_expr};
-use engine::catalog::model::{Identity, RelationKind, RelationPersistence};
+use engine::catalog::model::{Generation, Identity, RelationKind, RelationPersistence};
 use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::{NewRow, Row, int2_array, oid_array, options_array};
 use engine::relation::pool_persistence;
@@ -26,8 +26,8 @@ pub struct NewColumn {
     pub not_null: Option<NotNull>,
     /// DEFAULT, or the expression of a generated column.
     pub default: Option<Expr>,
-    /// GENERATED … STORED
-    pub generated: bool,
+    /// GENERATED ALWAYS AS (…)
+    pub generated: Option<Generation>,
     /// IDENTITY
     pub identity: Option<Identity>,
     /// STORAGE
@@ -44,7 +44,7 @@ impl NewColumn {
             ty,
             not_null: None,
             default: None,
-            generated: false,
+            generated: None,
             identity: None,
             storage: None,
             collation: None,
@@ -74,7 +74,7 @@ pub struct NewRelation {
 }
 
 /// PostgreSQL's limit on the columns of a table.
-const COLUMNS_MAX: usize = 1600;
+pub(super) const COLUMNS_MAX: usize = 1600;
 
 /// Makes a relation: catalog rows, files, TOAST table. Returns its OID.
 ///
@@ -322,6 +322,7 @@ pub fn create_toast(state: &SessionState, new: &NewRelation, relation: Oid) -> R
         ..IndexRows::default()
     };
     insert_index(state, &spec)?;
+    crate::relations::note_whole_scan(state, oid, 0);
     state.fates.borrow_mut().made(oid);
     depend::record(state, Object::relation(oid), Object::relation(relation), Kind::Internal)?;
     depend::record(state, Object::relation(index), Object::relation(oid), Kind::Internal)?;
@@ -344,7 +345,7 @@ pub fn insert_column(
     let mut row = attribute(relation, i64::from(number), &c.name, c.ty.oid, c.ty.typmod)
         .bool("attnotnull", c.not_null.is_some())
         .bool("atthasdef", c.default.is_some())
-        .char("attgenerated", if c.generated { b's' } else { 0 })
+        .char("attgenerated", c.generated.map_or(0, Generation::letter))
         .char(
             "attidentity",
             match c.identity {

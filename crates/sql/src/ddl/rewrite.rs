@@ -147,12 +147,13 @@ pub fn rewrite(session: &mut Session, before: &Arc<Table>, transform: Transform<
     let mut insert = InsertState::bulk(&state.cluster.engine().pool);
     let mut scan = HeapScan::new(&old_heap, txn.take_latest_snapshot(), ScanOptions::default())?;
     let mut batch = PageBatch::new();
-    let (mut tuple, mut len) = (Vec::new(), 0);
+    let (mut tuple, mut len, mut rows) = (Vec::new(), 0, 0);
     let mut log_turn = GiveWay::new(Manners::Gentle);
     while scan.next_page(&mut batch)? {
         state.check_cancel()?;
         txn.manager().log().give_way_to_commits(&mut log_turn);
         for found in batch.iter() {
+            rows += 1;
             let row = whole_row(&old_heap, before, &found.tuple, &desc, &types)?;
             let row = transform(session, row)?;
             encoder.encode(&row, &mut tuple)?;
@@ -160,6 +161,7 @@ pub fn rewrite(session: &mut Session, before: &Arc<Table>, transform: Transform<
         }
     }
     drop(scan);
+    crate::relations::note_whole_scan(&state, before.oid, rows);
     new.heap.finish_new(&mut [insert], BlockNumber(len))?;
     finish(session, before, &new, Broken::Build)
 }

@@ -1,8 +1,9 @@
 //! Roles: CREATE, ALTER, DROP, membership, and their settings.
 
+use super::membership::MemberOptions;
 use super::{Ddl, new_oid};
 use crate::client::{Notice, Severity};
-use crate::parse::utility::{GrantRole, OptionValue, RoleName, SettingChange, UtilityOption};
+use crate::parse::utility::{OptionValue, RoleName, SettingChange, UtilityOption};
 use crate::scram::Verifier;
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
@@ -83,6 +84,15 @@ fn refuse_reserved(name: &str) -> Result<()> {
     }
     let text = format!("role name \"{name}\" is reserved");
     Err(SqlError::new(SqlState::RESERVED_NAME, text).detail("Cannot alter reserved roles.").into())
+}
+
+/// `createrole_self_grant`: what who makes a role without being a superuser gets of it besides; None: nothing.
+fn self_grant(state: &SessionState) -> Option<MemberOptions> {
+    let text = state.settings.borrow().text("createrole_self_grant").to_ascii_lowercase();
+    let words: Vec<&str> = text.split(',').map(str::trim).filter(|w| !w.is_empty()).collect();
+    let has = |word| Some(words.contains(&word));
+    let said = MemberOptions { admin: Some(false), inherit: has("inherit"), set: has("set") };
+    (!words.is_empty()).then_some(said)
 }
 
 pub(super) fn denied(what: &str, why: &str) -> base::Error {
@@ -268,7 +278,7 @@ impl Ddl<'_> {
         check_name(name)?;
         let options = self.role_options(options, false)?;
         for role in &options.in_roles {
-            self.check_admin(self.role(&RoleName::Name(role.clone()))?, role)?;
+            self.check_admin(self.role(&RoleName::Name(role.clone()))?, role, true)?;
         }
         if self.role_row(name)?.is_some() {
             bail!(DUPLICATE_OBJECT, "role \"{name}\" already exists");
@@ -292,15 +302,26 @@ impl Ddl<'_> {
         let creator = self.state().current_user.borrow().oid;
         if !self.state().is_superuser() {
             let creator_name = self.state().role_name(creator)?.unwrap_or_default();
-            self.add_member(name, creator, &creator_name, (Some(true), Some(false), Some(false)))?;
+            let admin = MemberOptions { admin: Some(true), inherit: Some(false), set: Some(false) };
+            let me = [(creator, creator_name)];
+            self.add_members_by_system((oid, name), &me, admin)?;
+            if let Some(said) = self_grant(self.state()) {
+                self.add_members((oid, name), &me, Some(creator), said)?;
+            }
         }
         for role in &options.in_roles {
-            self.add_member(role, oid, name, (None, None, None))?;
+            let of = self.role(&RoleName::Name(role.clone()))?;
+            let it = [(oid, name.to_owned())];
+            self.add_members((of, role), &it, None, MemberOptions::default())?;
         }
         for (members, admin) in [(&options.members, None), (&options.admins, Some(true))] {
+            let mut named = Vec::new();
             for member in members {
-                let member_oid = self.role(&RoleName::Name(member.clone()))?;
-                self.add_member(name, member_oid, member, (admin, None, None))?;
+                named.push((self.role(&RoleName::Name(member.clone()))?, member.clone()));
+            }
+            if !named.is_empty() {
+                let said = MemberOptions { admin, ..MemberOptions::default() };
+                self.add_members((oid, name), &named, None, said)?;
             }
         }
         Ok(())
@@ -337,128 +358,6 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn add_member(
-        &mut self,
-        role: &str,
-        member: Oid,
-        member_name: &str,
-        (admin, inherit, set): (Option<bool>, Option<bool>, Option<bool>),
-    ) -> Result<()> {
-        let oid = self.role(&RoleName::Name(role.to_owned()))?;
-        let state = self.state();
-        super::lock_role(state, oid)?;
-        super::lock_role(state, member)?;
-        if crate::acl::memberships(state, oid)?.contains(&member) {
-            return Err(SqlError::new(
-                SqlState(*b"0LP01"),
-                format!("role \"{role}\" is a member of role \"{member_name}\""),
-            )
-            .into());
-        }
-        let txn = state.txn()?;
-        let rows = state.catalog.rows(&txn);
-        let key = [("roleid", Datum::Oid(oid)), ("member", Datum::Oid(member))];
-        let grantor = engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER;
-        if let Some(mut row) = rows.find("pg_auth_members", &key)?.into_iter().next() {
-            let more = [("admin_option", admin), ("inherit_option", inherit), ("set_option", set)];
-            let changed = |(option, wanted): &(&'static str, Option<bool>)| {
-                wanted.filter(|w| *w != row.bool(option)).map(|w| (*option, w))
-            };
-            let changes: Vec<_> = more.iter().filter_map(changed).collect();
-            if changes.is_empty() {
-                let by = state.role_name(row.oid("grantor"))?.unwrap_or_default();
-                let text = format!(
-                    "role \"{member_name}\" has already been granted membership in role \"{role}\" by role \"{by}\""
-                );
-                drop(rows);
-                drop(txn);
-                return self.notice(SqlState::SUCCESSFUL_COMPLETION, text);
-            }
-            for (option, wanted) in changes {
-                row.set(option, Datum::Bool(wanted));
-            }
-            rows.update(&row)?;
-        } else {
-            // NOINHERIT is said of the member, once for all.
-            let inherit = match inherit {
-                Some(inherit) => inherit,
-                None => {
-                    let found = rows.find("pg_authid", &[("oid", Datum::Oid(member))])?;
-                    found.first().is_none_or(|r| r.bool("rolinherit"))
-                }
-            };
-            let row = NewRow::of("pg_auth_members")
-                .oid("oid", new_oid(state, "pg_auth_members")?)
-                .oid("roleid", oid)
-                .oid("member", member)
-                .oid("grantor", grantor)
-                .bool("admin_option", admin.unwrap_or(false))
-                .bool("inherit_option", inherit)
-                .bool("set_option", set.unwrap_or(true));
-            rows.insert(&row)?;
-        }
-        roles_changed(state);
-        Ok(())
-    }
-
-    /// GRANT and REVOKE of roles.
-    ///
-    /// # Errors
-    /// `42704`, `42501`, `0LP01`
-    pub fn grant_role(&mut self, statement: &GrantRole) -> Result<()> {
-        let option = |name: &str| {
-            statement.options.iter().find(|o| o.name == name).map(|o| o.boolean()).transpose()
-        };
-        let flags = (option("admin")?, option("inherit")?, option("set")?);
-        for role in &statement.roles {
-            let oid = self.role(&RoleName::Name(role.clone()))?;
-            self.check_admin(oid, role)?;
-            if let Some(by) = &statement.granted_by {
-                self.check_grantor(by, statement.grant, (oid, role))?;
-            }
-            for member in &statement.members {
-                let member_oid = self.role(member)?;
-                let member_name = self.role_name_of(member)?;
-                if statement.grant {
-                    self.add_member(role, member_oid, &member_name, flags)?;
-                } else {
-                    self.remove_member(
-                        (oid, role),
-                        (member_oid, &member_name),
-                        statement.option_for.as_deref(),
-                    )?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// GRANTED BY: the current user has that role's privileges, and it may grant the role.
-    fn check_grantor(&self, by: &RoleName, grant: bool, of: (Oid, &str)) -> Result<()> {
-        let state = self.state();
-        let (by, by_name) = (self.role(by)?, self.role_name_of(by)?);
-        let me = state.current_user.borrow().oid;
-        let (verb, how) = if grant { ("grant", "as") } else { ("revoke", "granted by") };
-        let what = format!("{verb} privileges {how} role \"{by_name}\"");
-        if !state.is_superuser() && !crate::acl::roles_of(state, me)?.contains(&by) {
-            let detail = format!(
-                "Only roles with privileges of role \"{by_name}\" may {verb} privileges {how} this role."
-            );
-            return Err(denied(&what, &detail));
-        }
-        if grant && by != engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER {
-            let txn = state.txn()?;
-            let key = [("roleid", Datum::Oid(of.0)), ("member", Datum::Oid(by))];
-            let rows = state.catalog.rows(&txn).find("pg_auth_members", &key)?;
-            if !rows.iter().any(|r| r.bool("admin_option")) {
-                let detail =
-                    format!("The grantor must have the ADMIN option on role \"{}\".", of.1);
-                return Err(denied(&what, &detail));
-            }
-        }
-        Ok(())
-    }
-
     /// Fails unless the current user may do with a role what owners do with other things.
     pub(super) fn check_role_owner(&self, role: Oid, name: &str) -> Result<()> {
         let lacks = |what: String| {
@@ -478,64 +377,6 @@ impl Ddl<'_> {
         if !self.is_admin_of(role)? {
             return lacks(format!("ADMIN option on role \"{name}\""));
         }
-        Ok(())
-    }
-
-    fn check_admin(&self, role: Oid, name: &str) -> Result<()> {
-        let state = self.state();
-        if state.is_superuser() {
-            return Ok(());
-        }
-        if crate::acl::is_superuser(state, role)? {
-            return Err(denied(
-                &format!("grant role \"{name}\""),
-                "Only roles with the SUPERUSER attribute may grant roles with the SUPERUSER attribute.",
-            ));
-        }
-        if self.is_admin_of(role)? {
-            return Ok(());
-        }
-        Err(SqlError::new(
-            SqlState::INSUFFICIENT_PRIVILEGE,
-            format!("permission denied to grant role \"{name}\""),
-        )
-        .detail(format!("Only roles with the ADMIN option on role \"{name}\" may grant this role."))
-        .into())
-    }
-
-    fn remove_member(
-        &mut self,
-        (role, role_name): (Oid, &str),
-        (member, member_name): (Oid, &str),
-        option_for: Option<&str>,
-    ) -> Result<()> {
-        let state = self.state();
-        let txn = state.txn()?;
-        let rows = state.catalog.rows(&txn);
-        let key = [("roleid", Datum::Oid(role)), ("member", Datum::Oid(member))];
-        let Some(mut row) = rows.find("pg_auth_members", &key)?.into_iter().next() else {
-            drop(txn);
-            let mut notice = crate::client::Notice::new(
-                crate::client::Severity::Warning,
-                format!(
-                    "role \"{member_name}\" has not been granted membership in role \"{role_name}\" by role \"postgres\""
-                ),
-            );
-            notice.body.state = SqlState::WARNING;
-            return self.client.notice(&notice);
-        };
-        match option_for {
-            Some("admin") => row.set("admin_option", Datum::Bool(false)),
-            Some("inherit") => row.set("inherit_option", Datum::Bool(false)),
-            Some("set") => row.set("set_option", Datum::Bool(false)),
-            _ => {
-                rows.delete(&row)?;
-                roles_changed(state);
-                return Ok(());
-            }
-        }
-        rows.update(&row)?;
-        roles_changed(state);
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use super::depend::{self, Kind, Object};
 use super::drop::drop_objects;
-use super::{Ddl, new_oid};
+use super::{Ddl, new_oid, virtual_columns};
 use crate::analyse;
 use crate::client::{Notice, Severity};
 use crate::parse::ast::{ObjectName, TableRef};
@@ -337,6 +337,9 @@ impl Ddl<'_> {
                         "statistics creation on system columns is not supported"
                     );
                 };
+                if column.is_virtual() {
+                    return Err(virtual_columns::unsupported("statistics creation"));
+                }
                 refuse_unordered(column)?;
                 found.columns.push(number);
             } else if let Some(expr) = analysed {
@@ -349,6 +352,9 @@ impl Ddl<'_> {
                         FEATURE_NOT_SUPPORTED,
                         "statistics creation on system columns is not supported"
                     );
+                }
+                if virtual_columns::is_asked(table, 0, Some(&expr)) {
+                    return Err(virtual_columns::unsupported("statistics creation"));
                 }
                 if several && !has_order(expr.ty().oid) {
                     bail!(

@@ -4,7 +4,7 @@ use super::depend::{self, Object};
 use super::like::Pattern;
 use super::not_null::{self, Declared, NotNull};
 use super::relation::{NewColumn, NewRelation};
-use super::{Ddl, relation};
+use super::{Ddl, relation, virtual_columns};
 use crate::analyse;
 use crate::parse::ast::TypeName;
 use crate::parse::utility::{
@@ -14,7 +14,7 @@ use crate::parse::utility::{
 use crate::session::SessionState;
 use crate::session::state::OnCommitAction;
 use base::{Oid, Result, SqlError, SqlState, bail};
-use engine::catalog::model::{Identity, RelationKind, RelationPersistence, Table};
+use engine::catalog::model::{Generation, Identity, RelationKind, RelationPersistence, Table};
 use expr::tree::CallForm;
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) struct Elements {
     /// LIKE
     patterns: Vec<Pattern>,
     /// Defaults and generation expressions, analysed when all columns are known.
-    pub defaults: Vec<(usize, crate::parse::ast::Expr, bool)>,
+    pub defaults: Vec<(usize, crate::parse::ast::Expr, Option<Generation>)>,
 }
 
 /// The integer type behind `serial` and its like.
@@ -344,14 +344,14 @@ impl Ddl<'_> {
                 }
                 ColumnConstraintKind::Null => {}
                 ColumnConstraintKind::Default(expr) => {
-                    out.defaults.push((out.columns.len(), expr.clone(), false));
+                    out.defaults.push((out.columns.len(), expr.clone(), None));
                 }
-                ColumnConstraintKind::Generated { expr, stored } => {
-                    if !*stored {
-                        return Err(base::Error::unsupported("a virtual generated column"));
+                ColumnConstraintKind::Generated { expr, when } => {
+                    if *when == Generation::Virtual {
+                        virtual_columns::check_type(&def.name, column.ty.oid)?;
                     }
-                    column.generated = true;
-                    out.defaults.push((out.columns.len(), expr.clone(), true));
+                    column.generated = Some(*when);
+                    out.defaults.push((out.columns.len(), expr.clone(), Some(*when)));
                 }
                 ColumnConstraintKind::Check(expr) => add(TableConstraintKind::Check(expr.clone())),
                 ColumnConstraintKind::Unique(options) => {
@@ -453,20 +453,20 @@ impl Ddl<'_> {
     fn add_defaults(
         &mut self,
         oid: Oid,
-        defaults: &[(usize, crate::parse::ast::Expr, bool)],
+        defaults: &[(usize, crate::parse::ast::Expr, Option<Generation>)],
     ) -> Result<()> {
         for (i, expr, generated) in defaults {
             let state = self.state();
             let txn = state.txn()?;
             let Some(table) = state.catalog.table(&txn, oid)? else { return Ok(()) };
             let mut table = (*table).clone();
-            for (other, ..) in defaults.iter().filter(|(.., generated)| *generated) {
-                table.columns[*other].generated = true;
+            for (other, _, generated) in defaults {
+                table.columns[*other].generated = *generated;
             }
             let column = &table.columns[*i];
             let env = self.session.env().as_ref();
-            let analysed = if *generated {
-                analyse::analyse_generated(
+            let analysed = if generated.is_some() {
+                let analysed = analyse::analyse_generated(
                     expr,
                     &column.name,
                     column.declared(),
@@ -474,20 +474,24 @@ impl Ddl<'_> {
                     &self.source,
                     state,
                     env,
-                )?
+                )?;
+                if column.is_virtual() {
+                    virtual_columns::refuse_user_types(&analysed, &self.source, expr.loc)?;
+                }
+                analysed
             } else {
                 let ty = column.declared();
                 analyse::analyse_default(expr, &column.name, ty, &self.source, state, env)?
             };
             let generated = *generated;
-            if !generated && relation::is_no_default(&analysed) {
+            if generated.is_none() && relation::is_no_default(&analysed) {
                 continue;
             }
             relation::set_default(state, oid, column.number, Some(&analysed))?;
             relation::update_attribute(state, oid, column.number, |row| {
                 row.set("atthasdef", Datum::Bool(true));
-                if generated {
-                    row.set("attgenerated", Datum::Char(b's'));
+                if let Some(when) = generated {
+                    row.set("attgenerated", Datum::Char(when.letter()));
                 }
             })?;
         }
@@ -507,6 +511,10 @@ impl Ddl<'_> {
                 def.name,
                 table.name
             );
+        }
+        // Dropped ones, which rows go on having, among them.
+        if table.columns.len() >= relation::COLUMNS_MAX {
+            bail!(TOO_MANY_COLUMNS, "tables can have at most {} columns", relation::COLUMNS_MAX);
         }
         let mut out = Elements::default();
         self.column(def, &table.name, table.namespace, table.persistence, &mut out)?;
@@ -567,7 +575,10 @@ impl Ddl<'_> {
         let Some(default) = table.columns[at].any_default().cloned() else {
             return Ok(column.identity.is_some());
         };
-        if table.columns[at].generated || expr::fold::contains_volatile(&default) {
+        if table.columns[at].is_virtual() {
+            return Ok(false);
+        }
+        if table.columns[at].is_generated() || expr::fold::contains_volatile(&default) {
             return Ok(true);
         }
         let code = expr::code::compile(&default)?;

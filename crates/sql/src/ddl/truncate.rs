@@ -6,6 +6,7 @@
 use super::Ddl;
 use super::relation;
 use crate::parse::utility::Truncate;
+use crate::relations::note_whole_scan;
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
@@ -49,6 +50,11 @@ impl Ddl<'_> {
         let state = self.session.state();
         for table in &tables {
             empty(state, table)?;
+            // As in PostgreSQL, where indexes are built anew of nothing.
+            table.indexes.iter().for_each(|_| note_whole_scan(state, table.oid, 0));
+            if table.toast.is_valid() {
+                note_whole_scan(state, table.toast, 0);
+            }
             if statement.restart_identity {
                 super::sequence::restart_owned(state, table.oid)?;
             }

@@ -4,6 +4,7 @@ use super::expression;
 use super::exprs::{IntoOwnedString, looks_like_function};
 use base::Result;
 use engine::catalog::model::{Check, ForeignKey, Index, ReferentialAction, Table};
+use std::fmt::Write;
 use types::{Env, quote_ident};
 
 fn ident(name: &str) -> String {
@@ -108,8 +109,16 @@ pub fn index_definition(
 pub fn check_definition(c: &Check, t: &Table, pretty: bool, env: &dyn Env) -> Result<String> {
     let text = expression(&c.expr, &column_names(t), pretty, env)?;
     let no_inherit = if c.no_inherit { " NO INHERIT" } else { "" };
-    let not_valid = if c.validated { "" } else { " NOT VALID" };
+    let not_valid = not_valid(c.enforced, c.validated);
     Ok(format!("CHECK ({text}){no_inherit}{not_valid}"))
+}
+
+fn not_valid(enforced: bool, validated: bool) -> &'static str {
+    match (enforced, validated) {
+        (false, _) => " NOT ENFORCED",
+        (true, false) => " NOT VALID",
+        (true, true) => "",
+    }
 }
 
 /// The table's names of these columns of an index: its own may be others, to tell them apart.
@@ -185,14 +194,16 @@ pub fn foreign_key_definition(
         out.push_str(event);
         out.push_str(word);
     }
+    if !f.on_delete_columns.is_empty() {
+        // ON DELETE comes last.
+        let _ = write!(out, " ({})", list(t, &f.on_delete_columns));
+    }
     if f.deferrable {
         out.push_str(" DEFERRABLE");
     }
     if f.deferred {
         out.push_str(" INITIALLY DEFERRED");
     }
-    if !f.validated {
-        out.push_str(" NOT VALID");
-    }
+    out.push_str(not_valid(f.enforced, f.validated));
     out
 }

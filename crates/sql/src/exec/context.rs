@@ -105,6 +105,10 @@ pub trait RelationAccess {
     fn current_of(&self, cursor: &str, _table: &Table) -> Result<Option<Tid>> {
         base::bail!(INVALID_CURSOR_NAME, "cursor \"{cursor}\" does not exist")
     }
+    /// True if `session_replication_role` is `replica`: what is written comes from elsewhere, and is asked nothing.
+    fn is_replica(&self) -> bool {
+        false
+    }
     /// Sends a notice.
     fn notice(&self, notice: SqlError);
     /// Notes how a table or index was read, if it was.

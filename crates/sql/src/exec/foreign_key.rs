@@ -655,7 +655,11 @@ fn referring_otherwise(
     let exec = RefCell::new(Vec::new());
     let cx = EvalContext::new(x.env, &exec);
     let mut changed = row.to_vec();
+    let only = Some(&key.on_delete_columns).filter(|list| new.is_none() && !list.is_empty());
     for (n, c) in key.columns.iter().enumerate() {
+        if only.is_some_and(|list| !list.contains(c)) {
+            continue;
+        }
         let column = &finder.table.columns[*c as usize - 1];
         changed[*c as usize - 1] = match (action, new) {
             (ReferentialAction::Cascade, Some(v)) => finder.sides[n].assigned(x, &v[n])?,

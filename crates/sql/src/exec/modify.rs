@@ -218,6 +218,8 @@ pub struct TableWriter {
     not_null: Vec<usize>,
     checks: Vec<(usize, Code)>,
     generated: Vec<(usize, Code)>,
+    /// Virtual columns that may not be NULL: they are in no row.
+    virtual_not_null: Vec<(usize, Code)>,
     state: InsertState,
     tuple: Vec<u8>,
     key_columns: Vec<i32>,
@@ -225,6 +227,8 @@ pub struct TableWriter {
     /// In the order in which they were made, which is that of the checks.
     foreign_keys: Vec<Arc<ForeignKey>>,
     bulk: bool,
+    /// `session_replication_role` is `replica`.
+    replica: bool,
     /// The columns of a refused row that are shown to who may not read the table; None: all.
     named: Option<Vec<i32>>,
     /// Keys of deferrable constraints that may be there twice.
@@ -267,15 +271,21 @@ impl TableWriter {
         let indexed_columns =
             table.indexes.iter().filter(|i| i.live).flat_map(|i| columns_of_index(i)).collect();
         let mut not_null = Vec::new();
-        let mut generated = Vec::new();
+        let (mut generated, mut virtual_not_null) = (Vec::new(), Vec::new());
         for (n, c) in table.columns.iter().enumerate() {
             if c.dropped {
+                continue;
+            }
+            if let Some(value) = c.virtual_value() {
+                if c.not_null {
+                    virtual_not_null.push((n, compile_stored_of(value, Some(table))?));
+                }
                 continue;
             }
             if c.not_null {
                 not_null.push(n);
             }
-            if c.generated
+            if c.is_generated()
                 && let Some(d) = &c.default
             {
                 generated.push((n, compile_stored_of(d, Some(table))?));
@@ -285,6 +295,7 @@ impl TableWriter {
             .checks
             .iter()
             .enumerate()
+            .filter(|(_, c)| c.enforced)
             .map(|(n, c)| Ok((n, compile_stored_of(&c.expr, Some(table))?)))
             .collect::<Result<_>>()?;
         let mut foreign_keys = table.foreign_keys.clone();
@@ -298,11 +309,13 @@ impl TableWriter {
             not_null,
             checks,
             generated,
+            virtual_not_null,
             state: InsertState::new(),
             tuple: Vec::new(),
             key_columns,
             indexed_columns,
             bulk: false,
+            replica: x.relations.is_replica(),
             named: None,
             doubtful: Vec::new(),
             changes: TableChanges::default(),
@@ -365,13 +378,12 @@ impl TableWriter {
         }
         for n in &self.not_null {
             if row[*n].is_null() {
-                let c = &self.table.columns[*n];
-                let message = format!(
-                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                    c.name, self.table.name
-                );
-                let e = self.error(SqlState::NOT_NULL_VIOLATION, message).column(&c.name);
-                return Err(self.with_row(e, row, x).into());
+                return Err(self.is_null(*n, row, x));
+            }
+        }
+        for (n, code) in &self.virtual_not_null {
+            if code.eval(row, cx)?.is_null() {
+                return Err(self.is_null(*n, row, x));
             }
         }
         for (n, code) in &self.checks {
@@ -386,6 +398,16 @@ impl TableWriter {
             }
         }
         Ok(())
+    }
+
+    fn is_null(&self, column: usize, row: &[Datum], x: &ExecContext<'_>) -> Error {
+        let c = &self.table.columns[column];
+        let message = format!(
+            "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+            c.name, self.table.name
+        );
+        let e = self.error(SqlState::NOT_NULL_VIOLATION, message).column(&c.name);
+        self.with_row(e, row, x).into()
     }
 
     fn duplicate(
@@ -508,7 +530,10 @@ impl TableWriter {
 
     /// Nothing but NOT NULL stands between a row and the heap: no index, CHECK or generated column.
     pub fn is_plain(&self) -> bool {
-        self.indexes.is_empty() && self.checks.is_empty() && self.generated.is_empty()
+        self.indexes.is_empty()
+            && self.checks.is_empty()
+            && self.generated.is_empty()
+            && self.virtual_not_null.is_empty()
     }
 
     /// The columns (from 0) that may not be NULL.
@@ -733,7 +758,7 @@ impl TableWriter {
 
     /// Foreign-key work that an inserted row makes for the end of the statement.
     pub fn after_insert(&self, row: &[Datum], out: &mut Vec<AfterCheck>) {
-        for k in &self.foreign_keys {
+        for k in self.foreign_keys.iter().filter(|k| k.triggers.inserted.now(self.replica)) {
             out.push(AfterCheck::Referencing {
                 key: k.clone(),
                 values: key_values(&k.columns, row),
@@ -745,14 +770,16 @@ impl TableWriter {
     /// though it stays.
     pub fn after_update(&self, old: &[Datum], new: &[Datum], own: bool, out: &mut Vec<AfterCheck>) {
         // The row may refer to itself: what its key takes along comes before what it asks for.
-        for k in &self.table.referenced_by {
+        let asks = |k: &&Arc<ForeignKey>| k.triggers.updated.now(self.replica);
+        let acts = |k: &&Arc<ForeignKey>| k.triggers.referenced_updated.now(self.replica);
+        for k in self.table.referenced_by.iter().filter(acts) {
             let a = key_values(&k.referenced_columns, old);
             let b = key_values(&k.referenced_columns, new);
             if a.iter().zip(&b).any(|(a, b)| !identical(a, b)) {
                 out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: Some(b) });
             }
         }
-        for k in &self.table.foreign_keys {
+        for k in self.table.foreign_keys.iter().filter(asks) {
             let (a, b) = (key_values(&k.columns, old), key_values(&k.columns, new));
             let nulls = b.iter().filter(|v| v.is_null()).count();
             let asks_nothing = nulls == b.len() || (nulls > 0 && !k.match_full);
@@ -764,7 +791,8 @@ impl TableWriter {
 
     /// Foreign-key work that a delete makes.
     pub fn after_delete(&self, old: &[Datum], out: &mut Vec<AfterCheck>) {
-        for k in &self.table.referenced_by {
+        let acts = |k: &&Arc<ForeignKey>| k.triggers.referenced_deleted.now(self.replica);
+        for k in self.table.referenced_by.iter().filter(acts) {
             let a = key_values(&k.referenced_columns, old);
             out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: None });
         }

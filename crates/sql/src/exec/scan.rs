@@ -175,7 +175,8 @@ impl SeqScanNode {
             let options = self.options(cx)?;
             let scan = HeapScan::new(&heap, cx.x.snapshot.clone(), options)?;
             self.scan = Some(scan);
-            seen.scans += 1;
+            // As in PostgreSQL, where samples and ranges of addresses are no sequential scans.
+            seen.scans += i64::from(self.bounds.is_empty() && self.sample.is_none());
             self.at = 0;
             self.page = PageBatch::new();
         }
@@ -191,15 +192,15 @@ impl SeqScanNode {
                 }
             }
             let n = self.page.len();
-            if self.at == 0 {
-                seen.tuples_read += i64::try_from(n).unwrap_or(0);
-            }
             while self.at < n {
                 let t = self.page.get(self.at);
                 self.at += 1;
                 if self.choice.is_some_and(|c| !c.takes(t.tid)) {
                     continue;
                 }
+                // What is beyond the bounds is not read for them, though its page is.
+                let bounded = !self.bounds.is_empty();
+                seen.tuples_read += i64::from(!bounded);
                 match &self.base.filter {
                     None => {
                         self.base.reader.read(&t.tuple, t.tid, &heap, out, |_| Ok(true), false)?;
@@ -209,6 +210,7 @@ impl SeqScanNode {
                         let kept =
                             self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true)?;
                         self.told.removed += u64::from(!kept);
+                        seen.tuples_read += i64::from(kept && bounded);
                     }
                 }
                 if out.len() >= max {

@@ -216,7 +216,7 @@ impl Session {
 /// The columns to be analysed.
 fn chosen<'t>(table: &'t Table, names: &[String]) -> Result<Vec<&'t Column>> {
     if names.is_empty() {
-        return Ok(table.columns.iter().filter(|c| !c.dropped).collect());
+        return Ok(table.columns.iter().filter(|c| !c.dropped && !c.is_virtual()).collect());
     }
     let mut columns: Vec<&Column> = Vec::new();
     for name in names {
@@ -236,6 +236,8 @@ fn chosen<'t>(table: &'t Table, names: &[String]) -> Result<Vec<&'t Column>> {
         }
         columns.push(column);
     }
+    // They are in no row.
+    columns.retain(|c| !c.is_virtual());
     Ok(columns)
 }
 

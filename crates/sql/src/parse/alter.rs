@@ -4,8 +4,8 @@ use super::UtilityStatement as U;
 use super::ast::ObjectName;
 use super::parser::Parser;
 use super::utility::{
-    AlterTable, AlterTableAction as A, Comment, Drop, ObjectKind, Rename, SequenceOption,
-    UtilityStatement,
+    AlterTable, AlterTableAction as A, Comment, Drop, GrantRole, ObjectKind, Rename,
+    SequenceOption, UtilityStatement,
 };
 use base::Result;
 
@@ -178,8 +178,8 @@ impl Parser<'_> {
             if self.accept("constraint") {
                 let name = self.name()?;
                 let said = self.altered_timing()?;
-                let (timing, inherit) = (said.timing, said.inherit);
-                return Ok(A::AlterConstraint { name, timing, inherit });
+                let (timing, inherit, enforced) = (said.timing, said.inherit, said.enforced);
+                return Ok(A::AlterConstraint { name, timing, inherit, enforced });
             }
             self.accept("column");
             return self.alter_column();
@@ -232,6 +232,9 @@ impl Parser<'_> {
         if self.is_any(&["enable", "disable", "force"]) || (self.is("no") && self.is_at(1, "force"))
         {
             let enable = self.is("enable") || self.is("force");
+            if self.is_any(&["enable", "disable"]) {
+                self.skip(1);
+            }
             let mut what = String::new();
             while !self.at_end() && !self.is_op(",") {
                 if !what.is_empty() {
@@ -416,7 +419,24 @@ impl Parser<'_> {
             return self.renamed(ObjectKind::Role, false, ObjectName::bare(name), None);
         }
         if self.is_any(&["add", "drop"]) && self.is_at(1, "user") {
-            return self.unsupported("ALTER GROUP ADD USER");
+            let grant = self.accept("add");
+            if !grant {
+                self.expect("drop")?;
+            }
+            self.expect("user")?;
+            let super::utility::RoleName::Name(group) = role else {
+                return Err(self.unexpected());
+            };
+            return Ok(U::GrantRole(Box::new(GrantRole {
+                grant,
+                roles: vec![group],
+                members: self.grantees()?,
+                options: Vec::new(),
+                option_for: None,
+                cascade: false,
+                granted_by: None,
+                of_group: true,
+            })));
         }
         self.accept("with");
         let options = self.role_options()?;

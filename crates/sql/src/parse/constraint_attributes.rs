@@ -16,6 +16,8 @@ pub(super) struct Altered {
     pub timing: Option<ConstraintTiming>,
     /// INHERIT or NO INHERIT.
     pub inherit: Option<bool>,
+    /// ENFORCED or NOT ENFORCED.
+    pub enforced: Option<bool>,
 }
 
 /// The attributes in one list.
@@ -61,8 +63,6 @@ impl Parser<'_> {
                 put(&mut said.enforced, false)
             } else if self.accept("enforced") {
                 put(&mut said.enforced, true)
-            } else if said.enforced == Some(false) {
-                return Err(base::Error::unsupported("NOT ENFORCED"));
             } else {
                 return Ok(said);
             };
@@ -102,7 +102,11 @@ impl Parser<'_> {
         if !alone && said.no_inherit {
             return refuse("NO INHERIT");
         }
-        Ok(())
+        match said.enforced {
+            Some(true) if !matches!(kind, "CHECK" | "FOREIGN KEY") => refuse("ENFORCED"),
+            Some(false) if !matches!(kind, "CHECK" | "FOREIGN KEY") => refuse("NOT ENFORCED"),
+            _ => Ok(()),
+        }
     }
 
     /// Behind a table constraint.
@@ -125,7 +129,7 @@ impl Parser<'_> {
     /// Behind ALTER CONSTRAINT.
     pub(super) fn altered_timing(&mut self) -> Result<Altered> {
         if self.accept("inherit") {
-            return Ok(Altered { timing: None, inherit: Some(true) });
+            return Ok(Altered { timing: None, inherit: Some(true), enforced: None });
         }
         let said = self.attributes()?;
         if said.not_valid {
@@ -136,14 +140,16 @@ impl Parser<'_> {
         Ok(Altered {
             timing: timed.then(|| said.timing()),
             inherit: said.no_inherit.then_some(false),
+            enforced: said.enforced,
         })
     }
 
-    /// Behind a column's constraint, or before any. `deferrable`: it is of a kind that may be.
+    /// Behind a column's constraint, or before any. `deferrable`, `enforceable`: it is of a kind that may be, or not.
     pub(super) fn column_timing(
         &mut self,
         deferrable: bool,
         no_inherit: bool,
+        enforceable: bool,
     ) -> Result<ConstraintTiming> {
         let mut said = Said::default();
         if no_inherit && self.accept_all(&["no", "inherit"]) {
@@ -159,10 +165,20 @@ impl Parser<'_> {
                 ("INITIALLY DEFERRED", said.deferred.replace(true).is_none(), false)
             } else if self.accept_all(&["initially", "immediate"]) {
                 ("INITIALLY IMMEDIATE", said.deferred.replace(false).is_none(), false)
-            } else if self.accept_all(&["not", "enforced"]) {
-                return Err(base::Error::unsupported("NOT ENFORCED"));
-            } else if self.accept("enforced") {
-                continue;
+            } else if self.is_any(&["not", "enforced"])
+                && (self.is("enforced") || self.is_at(1, "enforced"))
+            {
+                let not = self.accept("not");
+                self.expect("enforced")?;
+                let wrong = if !enforceable {
+                    let word = if not { "NOT ENFORCED" } else { "ENFORCED" };
+                    format!("misplaced {word} clause")
+                } else if said.enforced.replace(!not).is_some() {
+                    "multiple ENFORCED/NOT ENFORCED clauses not allowed".to_owned()
+                } else {
+                    continue;
+                };
+                return self.refuse(SqlState::SYNTAX_ERROR, &wrong, at);
             } else {
                 return Ok(said.timing());
             };
@@ -188,8 +204,10 @@ impl Said {
         ConstraintTiming {
             deferrable: self.deferrable == Some(true) || initially_deferred,
             initially_deferred,
-            not_valid: self.not_valid,
+            // As in PostgreSQL, nobody has looked at what is not enforced.
+            not_valid: self.not_valid || self.enforced == Some(false),
             no_inherit: self.no_inherit,
+            not_enforced: self.enforced == Some(false),
         }
     }
 }

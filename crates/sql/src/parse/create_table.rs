@@ -4,10 +4,10 @@ use super::UtilityStatement as U;
 use super::ast::QueryStatement;
 use super::parser::Parser;
 use super::utility::{
-    ColumnConstraint, ColumnConstraintKind as C, ColumnDef, CreateTable, CreateTableAs, OnCommit,
-    PartitionBound, PartitionBy, PartitionOf, References, ReferentialAction, RelationPersistence,
-    SequenceOption as S, TableConstraint, TableConstraintKind as K, TableElement, UniqueOptions,
-    UtilityOption, UtilityStatement,
+    ColumnConstraint, ColumnConstraintKind as C, ColumnDef, CreateTable, CreateTableAs, Generation,
+    OnCommit, PartitionBound, PartitionBy, PartitionOf, References, ReferentialAction,
+    RelationPersistence, SequenceOption as S, TableConstraint, TableConstraintKind as K,
+    TableElement, UniqueOptions, UtilityOption, UtilityStatement,
 };
 use base::{Result, err};
 
@@ -262,7 +262,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn column_constraints(&mut self, column: &mut ColumnDef) -> Result<()> {
-        self.column_timing(false, false)?;
+        self.column_timing(false, false, false)?;
         loop {
             let loc = self.loc();
             if self.accept("collate") {
@@ -296,7 +296,8 @@ impl Parser<'_> {
             };
             let deferrable = matches!(kind, C::Unique(_) | C::PrimaryKey(_) | C::References(_));
             let alone = matches!(kind, C::Check(_) | C::NotNull);
-            let timing = self.column_timing(deferrable, alone)?;
+            let enforceable = matches!(kind, C::Check(_) | C::References(_));
+            let timing = self.column_timing(deferrable, alone, enforceable)?;
             column.constraints.push(ColumnConstraint { name, kind, timing, loc });
         }
     }
@@ -314,16 +315,18 @@ impl Parser<'_> {
         self.expect_op("(")?;
         let expr = self.expr()?;
         self.expect_op(")")?;
-        let stored = self.accept("stored");
-        if !stored {
+        let when = if self.accept("stored") {
+            Generation::Stored
+        } else {
             self.accept("virtual");
-        }
+            Generation::Virtual
+        };
         if !always {
             let e =
                 err!(SYNTAX_ERROR, "for a generated column, GENERATED ALWAYS must be specified");
             return Err(e);
         }
-        Ok(C::Generated { expr, stored })
+        Ok(C::Generated { expr, when })
     }
 
     pub fn paren_sequence_options(&mut self) -> Result<Vec<S>> {

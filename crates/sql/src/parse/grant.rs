@@ -3,7 +3,7 @@
 use super::UtilityStatement as U;
 use super::parser::Parser;
 use super::utility::{Grant, GrantObject, GrantRole, OptionValue, UtilityOption, UtilityStatement};
-use base::Result;
+use base::{Result, err};
 
 impl Parser<'_> {
     /// `SELECT (a, b), INSERT` or names of roles: decided by what follows.
@@ -98,7 +98,7 @@ impl Parser<'_> {
         Ok(GrantObject::Tables(self.list(Self::object_name)?))
     }
 
-    fn grantees(&mut self) -> Result<Vec<super::utility::RoleName>> {
+    pub(super) fn grantees(&mut self) -> Result<Vec<super::utility::RoleName>> {
         self.list(|p| {
             p.accept("group");
             p.role_name()
@@ -126,6 +126,10 @@ impl Parser<'_> {
                 options = self.list(|p| {
                     let loc = p.loc();
                     let name = p.label()?;
+                    if !matches!(name.as_str(), "admin" | "inherit" | "set") {
+                        let e = err!(SYNTAX_ERROR, "unrecognized role option \"{name}\"");
+                        return p.error_here(e, loc);
+                    }
                     let value = if p.accept("option") {
                         None
                     } else {
@@ -137,6 +141,7 @@ impl Parser<'_> {
             let granted_by = self.granted_by()?;
             return Ok(U::GrantRole(Box::new(GrantRole {
                 granted_by,
+                of_group: false,
                 grant: true,
                 roles: Self::role_names_of(privileges),
                 members,
@@ -177,6 +182,7 @@ impl Parser<'_> {
             let granted_by = self.granted_by()?;
             return Ok(U::GrantRole(Box::new(GrantRole {
                 granted_by,
+                of_group: false,
                 grant: false,
                 roles: Self::role_names_of(privileges),
                 members,

@@ -9,7 +9,7 @@ use super::Statement;
 use super::ast::{Alias, Expr, IndexElement, Loc, ObjectName, QueryStatement, TableRef, TypeName};
 use base::{Result, err};
 
-pub use engine::catalog::model::{ReferentialAction, RelationPersistence};
+pub use engine::catalog::model::{Generation, ReferentialAction, RelationPersistence};
 
 mod tables;
 pub use tables::*;
@@ -556,6 +556,8 @@ pub struct GrantRole {
     pub cascade: bool,
     /// GRANTED BY
     pub granted_by: Option<RoleName>,
+    /// It is ALTER GROUP.
+    pub of_group: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -46,6 +46,7 @@ mod sub_links;
 mod tid_paths;
 mod unused_outputs;
 mod upper;
+mod virtual_columns;
 mod window_line;
 mod windows;
 

@@ -78,6 +78,13 @@ fn rejects_nulls(e: &Expr, top: bool, out: &mut Vec<Column>) {
     }
 }
 
+/// True if the expression is known to be NULL where all of its columns are.
+pub(super) fn is_null_of_nulls(e: &Expr) -> bool {
+    let mut columns = Vec::new();
+    rejects_nulls(e, false, &mut columns);
+    !columns.is_empty()
+}
+
 /// True if the array is known to hold something, or to be NULL.
 fn has_elements(array: &Expr) -> bool {
     match array {

@@ -121,7 +121,9 @@ pub(crate) fn plan_within(
         by_values: Cell::new(false),
     };
     note_views(&mut g, query)?;
-    let level = plan_level(&mut g, query.clone(), settings.cursor_tuple_fraction)?;
+    let mut expanded = query.clone();
+    super::virtual_columns::expand(&mut expanded, catalog)?;
+    let level = plan_level(&mut g, expanded, settings.cursor_tuple_fraction)?;
     Ok(Plan {
         command: query.command,
         root: level.node,

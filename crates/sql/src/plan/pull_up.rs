@@ -114,20 +114,8 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
             }
             let entry = &table[*rte];
             if *column == 0 {
-                let live = |i: &usize| !entry.column_names[*i].is_empty();
-                let columns: Vec<usize> = (0..entry.column_types.len()).filter(live).collect();
-                let fields = columns
-                    .iter()
-                    .map(|i| Expr::Var {
-                        levels_up: *levels_up,
-                        rte: *rte,
-                        column: *i as i32 + 1,
-                        ty: entry.column_types[*i],
-                    })
-                    .collect();
-                let names = columns.iter().map(|i| entry.column_names[*i].clone()).collect();
                 let (levels_up, rte, ty) = (*levels_up, *rte, *ty);
-                let row = Expr::Row { fields, names, ty };
+                let row = whole_row(entry, rte, levels_up, ty);
                 *e = witnesses.or_null(row, rte, levels_up, ty);
                 return false;
             }
@@ -146,6 +134,23 @@ pub(crate) fn expand_join_vars(q: &mut Query, tree: &mut JoinTree) {
     visit(q, 0, &mut expand);
     tree.quals_mut(&mut |e| e.rewrite(&mut |e| expand(e, 0)));
     witnesses.place(q);
+}
+
+/// The row of an entry `levels_up` levels up, of its columns.
+pub(super) fn whole_row(
+    entry: &RangeTableEntry,
+    rte: usize,
+    levels_up: u32,
+    ty: expr::TypeRef,
+) -> Expr {
+    let live = |i: &usize| !entry.column_names[*i].is_empty();
+    let columns: Vec<usize> = (0..entry.column_types.len()).filter(live).collect();
+    let field = |i: &usize| {
+        let (column, ty) = (*i as i32 + 1, entry.column_types[*i]);
+        Expr::Var { levels_up, rte, column, ty }
+    };
+    let names = columns.iter().map(|i| entry.column_names[*i].clone()).collect();
+    Expr::Row { fields: columns.iter().map(field).collect(), names, ty }
 }
 
 /// True if the sub-select can be merged into the query around it.

@@ -43,6 +43,7 @@ pub(super) fn command_name(statement: &U) -> String {
         U::Drop(s) => return of_kind("DROP", s.kind),
         U::Grant(s) if s.grant => "GRANT",
         U::Grant(_) => "REVOKE",
+        U::GrantRole(s) if s.of_group => "ALTER ROLE",
         U::GrantRole(s) if s.grant => "GRANT ROLE",
         U::GrantRole(_) => "REVOKE ROLE",
         U::AlterDefaultPrivileges { .. } => "ALTER DEFAULT PRIVILEGES",

@@ -335,7 +335,16 @@ impl SessionState {
                 deleted: count(of_toast.deleted),
                 ..Default::default()
             };
-            RelationAccess::note_changes(self, of_toast.table, &changes);
+            let reads = TableChanges {
+                scans: count(of_toast.lookups),
+                tuples_read: count(of_toast.found),
+                tuples_fetched: count(of_toast.fetched),
+                ..Default::default()
+            };
+            RelationAccess::note_scan(self, of_toast.index, &reads);
+            if changes != TableChanges::default() {
+                RelationAccess::note_changes(self, of_toast.table, &changes);
+            }
         }
     }
 
@@ -397,6 +406,17 @@ impl SessionState {
 pub(super) fn spelled<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>> {
     if name.eq_ignore_ascii_case("timezone") {
         return Ok(time_zone(value)?.name().to_owned().into());
+    }
+    if name.eq_ignore_ascii_case("createrole_self_grant") {
+        let words = value.split(',').map(str::trim).filter(|w| !w.is_empty());
+        let known = |w: &&str| ["set", "inherit"].iter().any(|k| k.eq_ignore_ascii_case(w));
+        if let Some(word) = words.into_iter().find(|w| !known(w)) {
+            let text =
+                format!("invalid value for parameter \"createrole_self_grant\": \"{value}\"");
+            return Err(base::SqlError::new(base::SqlState::INVALID_PARAMETER_VALUE, text)
+                .detail(format!("Unrecognized key word: \"{word}\"."))
+                .into());
+        }
     }
     // Dumps of old servers say so.
     if name.eq_ignore_ascii_case("default_with_oids")

@@ -35,8 +35,8 @@ pub(super) const BODIES: Bodies = &[
     ("pg_get_constraintdef", Scalar(|env, a| constraint_definition(env, a))),
     ("pg_get_viewdef", Scalar(|env, a| view_definition(env, a))),
     ("pg_get_ruledef", Scalar(|env, a| rule_definition(env, a))),
-    // There are no triggers or partitions.
-    ("pg_get_triggerdef", Scalar(|_, _| Ok(Datum::Null))),
+    ("pg_get_triggerdef", Scalar(|env, a| trigger_definition(env, a))),
+    // There are no partitions.
     ("pg_get_partkeydef", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_get_partition_constraintdef", Scalar(|_, _| Ok(Datum::Null))),
     ("pg_partition_ancestors", Set(|_, _| Ok(rows(Vec::new())))),
@@ -220,6 +220,35 @@ fn constraint_definition(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
         _ => None,
     };
     Ok(text_or_null(text))
+}
+
+/// Of the triggers that constraints have: there are no others.
+fn trigger_definition(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
+    let state = state(env)?;
+    let pretty = a.len() > 1 && boolean(a, 1)?;
+    let Some(row) = row_by_oid(state, "pg_trigger", "oid", oid(a, 0)?)? else {
+        return Ok(Datum::Null);
+    };
+    let Some(table) = state.table_by_oid(row.oid("tgrelid"))? else { return Ok(Datum::Null) };
+    let kind = row.int("tgtype");
+    let events = [(4, "INSERT"), (8, "DELETE"), (16, "UPDATE")];
+    let events: Vec<&str> = events.iter().filter(|e| kind & e.0 != 0).map(|e| e.1).collect();
+    let qualified =
+        || format!("{}.{}", quote_ident(&table.namespace_name), quote_ident(&table.name));
+    let on = if pretty { names::relation_name(state, &table) } else { qualified() };
+    let from = match state.table_by_oid(row.oid("tgconstrrelid"))? {
+        Some(other) => format!("FROM {} ", names::relation_name(state, &other)),
+        None => String::new(),
+    };
+    let not = if row.bool("tgdeferrable") { "" } else { "NOT " };
+    let initially = if row.bool("tginitdeferred") { "DEFERRED" } else { "IMMEDIATE" };
+    let function = types::facts::proc(row.oid("tgfoid")).map_or("?", |p| p.name);
+    Ok(Datum::text(format!(
+        "CREATE CONSTRAINT TRIGGER {} AFTER {} ON {on} {from}{not}DEFERRABLE INITIALLY {initially} FOR EACH ROW EXECUTE FUNCTION {}()",
+        quote_ident(row.text("tgname")),
+        events.join(" OR "),
+        quote_ident(function),
+    )))
 }
 
 fn not_null(row: &Row, table: &Table) -> Option<String> {

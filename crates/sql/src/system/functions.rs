@@ -189,13 +189,31 @@ fn describe(env: &dyn types::Env, class: Oid, object: Oid, sub: i32) -> Result<D
         }
         "pg_authid" => named("pg_authid", "rolname", "role"),
         "pg_database" => named("pg_database", "datname", "database"),
+        "pg_language" => named("pg_language", "lanname", "language"),
+        "pg_tablespace" => named("pg_tablespace", "spcname", "tablespace"),
         "pg_constraint" => {
             let Some(row) = row_by_oid(state, "pg_constraint", "oid", object)? else {
                 return Ok(Datum::Null);
             };
+            let name = row.text("conname");
+            if !row.oid("conrelid").is_valid() {
+                return Ok(Datum::text(format!("constraint {name}")));
+            }
             let table = names::relation_name_by_oid(state, row.oid("conrelid"));
-            let name = quote_ident(row.text("conname"));
             Ok(Datum::text(format!("constraint {name} on table {table}")))
+        }
+        "pg_trigger" => {
+            let Some(row) = row_by_oid(state, "pg_trigger", "oid", object)? else {
+                return Ok(Datum::Null);
+            };
+            let table = names::relation_name_by_oid(state, row.oid("tgrelid"));
+            Ok(Datum::text(format!("trigger {} on table {table}", row.text("tgname"))))
+        }
+        catalog @ ("pg_attrdef" | "pg_rewrite" | "pg_extension" | "pg_statistic_ext") => {
+            let there = row_by_oid(state, catalog, "oid", object)?.is_some();
+            let it = crate::ddl::depend::Object::of(catalog, object);
+            let text = there.then(|| crate::ddl::drop::describe(state, it)).transpose()?;
+            Ok(text_or_null(text))
         }
         "pg_type" => Ok(text_or_null(
             names::type_name(state, object, Some(-1)).map(|name| format!("type {name}")),

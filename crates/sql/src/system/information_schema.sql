@@ -282,7 +282,10 @@ CREATE VIEW information_schema.role_table_grants AS
 CREATE VIEW information_schema.applicable_roles AS
   SELECT a.rolname AS grantee, b.rolname AS role_name,
          CASE WHEN m.admin_option THEN 'YES' ELSE 'NO' END::varchar(3) AS is_grantable
-    FROM pg_auth_members m
+    FROM (SELECT member, roleid, admin_option FROM pg_auth_members
+          UNION
+          SELECT d.datdba, o.oid, false FROM pg_database d, pg_authid o
+           WHERE d.datname = current_database() AND o.rolname = 'pg_database_owner') m
     JOIN pg_authid a ON m.member = a.oid
     JOIN pg_authid b ON m.roleid = b.oid
    WHERE pg_has_role(a.oid, 'USAGE');
@@ -562,3 +565,75 @@ CREATE VIEW information_schema.user_defined_types AS
          NULL::int AS datetime_precision, NULL::varchar AS interval_type,
          NULL::int AS interval_precision, NULL::name AS source_dtd_identifier,
          NULL::name AS ref_dtd_identifier WHERE false;
+CREATE VIEW information_schema.column_column_usage AS
+  SELECT DISTINCT current_database()::name AS table_catalog, n.nspname AS table_schema,
+         c.relname AS table_name, o.attname AS column_name, g.attname AS dependent_column
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_attribute g ON g.attrelid = c.oid AND g.attgenerated <> ''
+    JOIN pg_attrdef f ON f.adrelid = c.oid AND f.adnum = g.attnum
+    JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
+    JOIN pg_attribute o ON o.attrelid = c.oid AND o.attnum = d.refobjsubid
+   WHERE o.attnum <> g.attnum AND pg_has_role(c.relowner, 'USAGE');
+
+CREATE VIEW information_schema.element_types AS
+  SELECT current_database()::name AS object_catalog, x.object_schema, x.object_name,
+         x.object_type::varchar AS object_type, x.part AS collection_type_identifier,
+         CASE WHEN n.nspname = 'pg_catalog' THEN format_type(e.oid, NULL)
+              ELSE 'USER-DEFINED' END::varchar AS data_type,
+         NULL::int AS character_maximum_length, NULL::int AS character_octet_length,
+         NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
+         NULL::name AS character_set_name, NULL::name AS collation_catalog,
+         NULL::name AS collation_schema, NULL::name AS collation_name,
+         NULL::int AS numeric_precision, NULL::int AS numeric_precision_radix,
+         NULL::int AS numeric_scale, NULL::int AS datetime_precision,
+         NULL::varchar AS interval_type, NULL::int AS interval_precision,
+         current_database()::name AS udt_catalog, n.nspname AS udt_schema, e.typname AS udt_name,
+         NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
+         NULL::int AS maximum_cardinality, ('a' || x.part)::name AS dtd_identifier
+    FROM (SELECT cn.nspname AS object_schema, c.relname AS object_name,
+                 CASE WHEN c.relkind = 'v' THEN 'VIEW' ELSE 'TABLE' END AS object_type,
+                 a.attnum::text::name AS part, a.atttypid AS type, c.relowner AS owner
+            FROM pg_attribute a
+            JOIN pg_class c ON c.oid = a.attrelid
+            JOIN pg_namespace cn ON cn.oid = c.relnamespace
+           WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v', 'f', 'p')
+          UNION ALL
+          SELECT dn.nspname, d.typname, 'DOMAIN', '1', d.typbasetype, d.typowner
+            FROM pg_type d JOIN pg_namespace dn ON dn.oid = d.typnamespace
+           WHERE d.typtype = 'd') x
+    JOIN pg_type t ON t.oid = x.type
+    JOIN pg_type e ON e.oid = t.typelem
+    JOIN pg_namespace n ON n.oid = e.typnamespace
+   WHERE t.typlen = -1 AND t.typcategory = 'A'
+     AND (pg_has_role(x.owner, 'USAGE')
+          OR has_table_privilege((quote_ident(x.object_schema) || '.' || quote_ident(x.object_name)),
+                                 'SELECT, INSERT, UPDATE, REFERENCES'));
+
+CREATE VIEW information_schema.udt_privileges AS
+  SELECT g.rolname AS grantor, coalesce(e.rolname, 'PUBLIC')::name AS grantee,
+         current_database()::name AS udt_catalog, n.nspname AS udt_schema,
+         t.typname AS udt_name, 'TYPE USAGE'::varchar AS privilege_type,
+         CASE WHEN x.is_grantable OR x.grantee = t.typowner THEN 'YES' ELSE 'NO' END::varchar(3)
+           AS is_grantable
+    FROM pg_type t
+    JOIN pg_namespace n ON n.oid = t.typnamespace
+    CROSS JOIN LATERAL aclexplode(coalesce(t.typacl, acldefault('T', t.typowner))) x
+    JOIN pg_roles g ON g.oid = x.grantor
+    LEFT JOIN pg_roles e ON e.oid = x.grantee
+   WHERE t.typtype = 'c' AND x.privilege_type = 'USAGE'
+     AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
+
+CREATE VIEW information_schema.role_udt_grants AS
+  SELECT * FROM information_schema.udt_privileges WHERE grantee <> 'PUBLIC';
+
+CREATE VIEW information_schema.data_type_privileges AS
+  SELECT current_database()::name AS object_catalog, x.object_schema, x.object_name,
+         x.object_type::varchar AS object_type, x.dtd_identifier::name AS dtd_identifier
+    FROM (SELECT table_schema, table_name, 'TABLE', dtd_identifier
+            FROM information_schema.columns
+          UNION ALL
+          SELECT domain_schema, domain_name, 'DOMAIN', dtd_identifier
+            FROM information_schema.domains)
+         x (object_schema, object_name, object_type, dtd_identifier);

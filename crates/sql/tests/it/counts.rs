@@ -285,7 +285,8 @@ fn what_foreign_keys_do_is_counted() {
         (ROWS, "20|2|8|14|8"),
         // Without an index the table is read.
         ("DROP INDEX c_a; DELETE FROM p WHERE a = 14", ""),
-        ("SELECT seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE relname = 'c'", "1|14"),
+        // The other scan was the build of that.
+        ("SELECT seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE relname = 'c'", "2|14"),
     ]);
     // What a failing one has done is dead.
     s.run_each(&[

@@ -630,3 +630,67 @@ fn who_may_call_a_function() {
         ),
     ]);
 }
+
+/// Each membership has its grantor: who is named, or the nearest role that may; what was granted on goes with the option to.
+#[test]
+fn memberships_have_grantors() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE one; CREATE ROLE two; CREATE ROLE three; CREATE ROLE r",
+        "CREATE VIEW m AS SELECT member::regrole, grantor::regrole, admin_option, inherit_option, set_option \
+         FROM pg_auth_members WHERE roleid = 'r'::regrole ORDER BY member, grantor",
+        "GRANT r TO one WITH ADMIN OPTION",
+        "SET ROLE one",
+        "GRANT r TO two WITH ADMIN TRUE, INHERIT FALSE; GRANT r TO three",
+        "RESET ROLE; GRANT r TO three",
+    ]);
+    let dependent = "2BP01 dependent privileges exist";
+    s.check(&[
+        ("TABLE m", "one|postgres|t|t|t\ntwo|one|t|f|t\nthree|postgres|f|t|t\nthree|one|f|t|t"),
+        (
+            "GRANT r TO three",
+            "NOTICE 00000 role \"three\" has already been granted membership in role \"r\" by role \"postgres\"",
+        ),
+        (
+            "GRANT r TO one WITH ADMIN OPTION GRANTED BY two",
+            "0LP01 ADMIN option cannot be granted back to your own grantor",
+        ),
+        ("GRANT r TO three WITH INHERIT FALSE GRANTED BY two", ""),
+        ("REVOKE r FROM one", dependent),
+        ("REVOKE ADMIN OPTION FOR r FROM one", dependent),
+        ("REVOKE r FROM two GRANTED BY one", dependent),
+        ("REVOKE r FROM three", ""),
+        (
+            "REVOKE r FROM three",
+            "WARNING 01000 role \"three\" has not been granted membership in role \"r\" by role \"postgres\"",
+        ),
+        ("TABLE m", "one|postgres|t|t|t\ntwo|one|t|f|t\nthree|one|f|t|t\nthree|two|f|f|t"),
+        (
+            "DROP ROLE two",
+            "2BP01 role \"two\" cannot be dropped because some objects depend on it\n\
+             privileges for membership of role three in role r",
+        ),
+        ("REVOKE ADMIN OPTION FOR r FROM one CASCADE", ""),
+        ("TABLE m", "one|postgres|f|t|t"),
+        ("GRANT r TO one WITH ADMIN OPTION; GRANT r TO two GRANTED BY one; DROP OWNED BY one", ""),
+        ("TABLE m", "one|postgres|t|t|t"),
+        ("ALTER GROUP r ADD USER two; ALTER GROUP r DROP USER one", ""),
+        ("TABLE m", "two|postgres|f|t|t"),
+    ]);
+}
+
+/// Who makes a role without being a superuser may give it to himself, or has that done.
+#[test]
+fn who_makes_a_role_may_give_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE ROLE boss CREATEROLE; CREATE ROLE one; SET ROLE boss"]);
+    let all = "SELECT roleid::regrole, member::regrole, grantor::regrole, admin_option, inherit_option, set_option \
+               FROM pg_auth_members WHERE roleid >= 16384 ORDER BY roleid, member, grantor";
+    s.check(&[
+        ("CREATE ROLE a ROLE one", ""),
+        ("SET createrole_self_grant = 'set, inherit'; CREATE ROLE b", ""),
+        (all, "a|boss|postgres|t|f|f\na|one|boss|f|t|t\nb|boss|postgres|t|f|f\nb|boss|boss|f|t|t"),
+    ]);
+}

@@ -40,6 +40,63 @@ fn scans_are_counted() {
     ]);
 }
 
+/// What a plan leaves unread of a page is not counted; samples and ranges of addresses are no sequential scans, index builds are.
+#[test]
+fn scans_are_counted_by_what_they_read() {
+    let db = Database::new();
+    let mut s = db.session();
+    let table = "SELECT seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE relname = 't'";
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, 'x' FROM generate_series(1, 100) g",
+    ]);
+    s.check(&[
+        (table, "0|0"),
+        ("SELECT a FROM t LIMIT 3", "1\n2\n3"),
+        (table, "1|3"),
+        ("SELECT EXISTS (SELECT FROM t WHERE a > 10)", "t"),
+        (table, "2|14"),
+        ("SELECT count(*) FROM t TABLESAMPLE SYSTEM (100)", "100"),
+        (table, "2|114"),
+        ("SELECT count(*) FROM t WHERE ctid > '(0,5)' AND ctid < '(0,8)'", "2"),
+        (table, "2|116"),
+        ("CREATE INDEX ON t (a)", ""),
+        (table, "3|216"),
+        ("REINDEX TABLE t", ""),
+        (table, "4|316"),
+        ("VACUUM FULL t", ""),
+        (table, "6|516"),
+        ("ALTER TABLE t ALTER a TYPE bigint", ""),
+        (table, "8|716"),
+        ("TRUNCATE t", ""),
+        (table, "9|716"),
+    ]);
+}
+
+/// How values out of line are found: an index scan for each that is read, stored or deleted.
+#[test]
+fn scans_of_toast_tables_are_counted() {
+    let db = Database::new();
+    let mut s = db.session();
+    let toast = "SELECT t.seq_scan, t.idx_scan, t.idx_tup_fetch, i.idx_tup_read FROM pg_stat_all_tables t \
+                 JOIN pg_stat_all_indexes i USING (relid) WHERE relid = (SELECT reltoastrelid FROM pg_class WHERE relname = 't')";
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text); ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat('x', 5000) FROM generate_series(1, 4) g",
+    ]);
+    s.check(&[
+        (toast, "1|4|0|0"),
+        ("SELECT a FROM t WHERE a = 1", "1"),
+        (toast, "1|4|0|0"),
+        ("SELECT sum(length(b)) FROM t", "20000"),
+        (toast, "1|8|12|12"),
+        ("DELETE FROM t WHERE a = 1", ""),
+        (toast, "1|9|15|15"),
+        ("TRUNCATE t", ""),
+        (toast, "2|9|15|15"),
+    ]);
+}
+
 /// Blocks asked for are counted by relation, at once, and stay with a table that gets new files.
 #[test]
 fn blocks_are_counted_by_relation() {

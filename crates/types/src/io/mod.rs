@@ -520,7 +520,7 @@ fn reg_output(type_oid: Oid, oid: Oid, env: &dyn Env, out: &mut String) {
         REGPROC | REGPROCEDURE => {
             let known = crate::facts::proc(oid).map(|p| (p.name, p.args));
             match known.or_else(|| crate::registry::function(oid).map(|f| (f.name, f.args))) {
-                Some((name, _)) if type_oid == REGPROC => out.push_str(name),
+                Some((name, _)) if type_oid == REGPROC => out.push_str(&crate::quote_ident(name)),
                 Some((name, args)) => {
                     let args: Vec<String> = args.iter().map(|a| format_type(*a, -1)).collect();
                     let _ = write!(out, "{name}({})", args.join(","));

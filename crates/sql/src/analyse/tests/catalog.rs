@@ -3,7 +3,7 @@
 use base::{Oid, Result};
 use engine::catalog::defs;
 use engine::catalog::model::{
-    CatalogView, Column, ColumnStatistics, Identity, Index, IndexColumn, RelationKind,
+    CatalogView, Column, ColumnStatistics, Generation, Identity, Index, IndexColumn, RelationKind,
     RelationPersistence, Table,
 };
 use engine::catalog::options::RelationOptions;
@@ -26,7 +26,7 @@ fn column(number: i32, name: &str, ty: TypeRef) -> Column {
         not_null: false,
         dropped: false,
         default: None,
-        generated: false,
+        generated: None,
         identity: None,
         identity_sequence: None,
         missing: None,
@@ -176,7 +176,7 @@ impl TestCatalog {
         let mut g = table(20020, "public", "g", columns("id int4, x int4, twice int4, k int8"));
         g.columns[0].identity = Some(Identity::Always);
         g.columns[0].identity_sequence = Some(Oid(20030));
-        g.columns[2].generated = true;
+        g.columns[2].generated = Some(Generation::Stored);
         g.columns[2].default = Some(Arc::new(Expr::Var {
             levels_up: 0,
             rte: 0,

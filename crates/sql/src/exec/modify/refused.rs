@@ -39,6 +39,9 @@ impl TableWriter {
 
 /// A value of a row in an error, cut to 64 bytes.
 fn shown_value(c: &Column, row: &[Datum], x: &ExecContext<'_>) -> String {
+    if c.is_virtual() {
+        return "virtual".to_owned();
+    }
     let mut s = shown(c.ty.oid, &row[c.number as usize - 1], x);
     if s.len() > 64 {
         let cut = (0..=64).rev().find(|n| s.is_char_boundary(*n)).unwrap_or(0);

@@ -21,6 +21,9 @@ pub fn compile_stored(e: &Expr) -> Result<Code> {
 /// `0A000` for functions that do not exist here.
 pub fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
     let mut e = expr::fold::fold(e);
+    if let Some(table) = table.filter(|t| t.columns.iter().any(Column::is_virtual)) {
+        expand_virtual(&mut e, table);
+    }
     e.rewrite(&mut |e| {
         if let Expr::Var { column, ty, .. } = e
             && *column > 0
@@ -34,18 +37,34 @@ pub fn compile_stored_of(e: &Expr, table: Option<&Table>) -> Result<Code> {
         }
         if let (Expr::Var { column: 0, ty, .. }, Some(table)) = (&*e, table) {
             *e = whole_row(table, *ty);
-            return true;
+            return false;
         }
         false
     });
     compile(&e)
 }
 
+/// Virtual columns are in no row: what they are made of stands for them.
+fn expand_virtual(e: &mut Expr, table: &Table) {
+    e.rewrite(&mut |e| {
+        let Expr::Var { column, ty, .. } = e else { return false };
+        if *column == 0 {
+            *e = whole_row(table, *ty);
+            return false;
+        }
+        let of = usize::try_from(*column - 1).ok().and_then(|at| table.columns.get(at));
+        if let Some(value) = of.and_then(Column::virtual_value) {
+            *e = (**value).clone();
+        }
+        true
+    });
+}
+
 fn whole_row(table: &Table, ty: TypeRef) -> Expr {
     let live = || table.columns.iter().enumerate().filter(|(_, c)| !c.dropped);
-    let field = |(index, c): (usize, &Column)| {
+    let field = |(_, c): (usize, &Column)| {
         let ty = TypeRef { oid: c.ty.oid, typmod: c.ty.typmod };
-        Expr::Slot { index, ty }
+        Expr::Var { levels_up: 0, rte: 0, column: c.number, ty }
     };
     let names = live().map(|(_, c)| c.name.clone()).collect();
     Expr::Row { fields: live().map(field).collect(), names, ty }

@@ -114,7 +114,7 @@ impl Db {
                 not_null: words.contains(&"notnull"),
                 dropped: false,
                 default: None,
-                generated: false,
+                generated: None,
                 identity: None,
                 identity_sequence: None,
                 missing: None,

@@ -1,7 +1,7 @@
 //! INSERT, UPDATE, DELETE, locks and constraints.
 
 use super::db::Db;
-use engine::catalog::model::{Check, ForeignKey, ReferentialAction};
+use engine::catalog::model::{Check, ForeignKey, KeyTriggers, ReferentialAction};
 use std::sync::Arc;
 
 #[test]
@@ -73,11 +73,14 @@ fn checks_and_foreign_keys() {
             referenced_index: p.indexes[0].oid,
             on_update,
             on_delete,
+            on_delete_columns: Vec::new(),
             match_full: false,
             deferrable: false,
             deferred: false,
             validated: true,
+            enforced: true,
             operators: vec![96],
+            triggers: KeyTriggers::default(),
         })
     };
     let set = |k: &Arc<ForeignKey>| {
@@ -111,6 +114,7 @@ fn checks_and_foreign_keys() {
             expr: Arc::new(e),
             validated: true,
             no_inherit: false,
+            enforced: true,
         }];
     });
     assert_eq!(db.run("insert into p values (1, 1), (2, 2), (3, null)"), "3");

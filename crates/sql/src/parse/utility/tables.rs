@@ -85,6 +85,7 @@ pub struct ConstraintTiming {
     pub initially_deferred: bool,
     pub not_valid: bool,
     pub no_inherit: bool,
+    pub not_enforced: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -103,7 +104,7 @@ pub enum ColumnConstraintKind {
     /// GENERATED ALWAYS AS (…) STORED | VIRTUAL
     Generated {
         expr: Expr,
-        stored: bool,
+        when: Generation,
     },
 }
 
@@ -283,6 +284,7 @@ pub enum AlterTableAction {
         name: String,
         timing: Option<ConstraintTiming>,
         inherit: Option<bool>,
+        enforced: Option<bool>,
     },
     ValidateConstraint(String),
     DropConstraint {
