@@ -2,7 +2,7 @@
 //!
 //! # Purpose
 //! A wrong answer is the worst that a database can do. Generators make statements of everything that the registry of functions knows
-//! ([`exprs`]) and the grammar has ([`queries`], [`from`], [`calls`], [`probes`], [`writes`], [`keys`]); each runs on every server, and the
+//! ([`exprs`]) and the grammar has ([`queries`], [`from`], [`calls`], [`probes`], [`writes`], [`chains`], [`keys`]); each runs on every server, and the
 //! answers must agree: rows, types of columns, row counts, SQLSTATEs.
 //! A query runs on Ebb again with ways of planning turned off or priced otherwise, through the extended protocol with its constants as
 //! parameters and its rows in binary, prepared under a generic plan, and after the same text with other constants. Half of the queries are
@@ -15,10 +15,11 @@
 //! # Differences that stay
 //! `time` plus an interval near the end of 64 bits (PostgreSQL's sum overflows); how many zeroes a numeric power to a fraction has; whether an error in one
 //! of several constant arguments is met while planning; `\377` of `"char"` as `char(n)`; time zones of more than 2³¹ seconds;
-//! `unnest('{}')` and the like, of which PostgreSQL has more candidates. Ebb answers `0A000` to an aggregate of an outer query over a sub-select.
+//! `unnest('{}')` and the like, of which PostgreSQL has more candidates.
 
 pub mod answers;
 pub mod calls;
+pub mod chains;
 pub mod choices;
 pub mod exprs;
 pub mod from;

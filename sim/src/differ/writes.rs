@@ -361,12 +361,21 @@ impl Gen<'_> {
 
     /// Statements one by one; the last ones show what all tables hold.
     pub fn script(mut self) -> (Vec<Statement>, Vec<u32>) {
-        let mut list = vec!["BEGIN".to_owned()];
+        let mut list = Vec::new();
+        if self.c.percent(15) {
+            list.extend(self.held());
+        }
+        list.push("BEGIN".to_owned());
         let keys = self.c.percent(35);
         for _ in 0..=self.c.below(4) {
-            match self.c.below(12) {
+            match self.c.below(14) {
                 8 | 9 => list.extend(self.cursor()),
                 10 => list.extend(self.current_of()),
+                12 | 13 => {
+                    list.push("SAVEPOINT each".into());
+                    list.push(self.several());
+                    list.push("ROLLBACK_IF_FAILED each".into());
+                }
                 6 => list.push("SAVEPOINT s".into()),
                 7 => list.push((*self.c.pick(&["ROLLBACK TO s", "RELEASE s"])).into()),
                 _ => {
