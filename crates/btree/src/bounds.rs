@@ -21,6 +21,8 @@ pub enum Condition {
         /// The greater end.
         upper: Option<(Vec<u8>, bool)>,
     },
+    /// `= ANY`: one of these, each once and in the index's order.
+    OneOf(Vec<Vec<u8>>),
     /// `IS NULL`.
     IsNull,
     /// `IS NOT NULL`.
@@ -83,8 +85,15 @@ impl ScanBounds {
             match condition {
                 Condition::Equal(value) => prefix.push(Some(value.clone())),
                 Condition::IsNull => prefix.push(None),
-                Condition::Any | Condition::IsNotNull | Condition::Range { .. } => {
+                Condition::Any
+                | Condition::IsNotNull
+                | Condition::Range { .. }
+                | Condition::OneOf(_) => {
                     open = false;
+                    if matches!(condition, Condition::OneOf(_)) {
+                        // Not all that lies between the first and the last.
+                        bounds.filters.push((i, condition.clone()));
+                    }
                     let (low, high) = column_edges(column, condition);
                     let with = |value: Option<Option<Vec<u8>>>| {
                         let mut values = prefix.clone();
@@ -132,6 +141,10 @@ pub(crate) fn column_edges(column: &KeyColumn, condition: &Condition) -> (Column
         Condition::Range { lower, upper } => (lower.clone(), upper.clone()),
         Condition::IsNotNull => (None, None),
         Condition::Equal(v) => return only(Some(v.clone())),
+        Condition::OneOf(list) => {
+            let at = |v: Option<&Vec<u8>>, edge| v.map(|v| (Some(v.clone()), edge));
+            return (at(list.first(), Edge::Before), at(list.last(), Edge::After));
+        }
         Condition::IsNull => return only(None),
         Condition::Any => return (None, None),
     };
@@ -148,12 +161,22 @@ pub(crate) fn column_edges(column: &KeyColumn, condition: &Condition) -> (Column
     }
 }
 
+/// Where a value is in a list that is in the index's order, or would be.
+pub(crate) fn place_in(
+    column: &KeyColumn,
+    list: &[Vec<u8>],
+    value: &[u8],
+) -> std::result::Result<usize, usize> {
+    list.binary_search_by(|v| KeySchema::compare_column(column, Some(v), Some(value)))
+}
+
 fn satisfies(column: &KeyColumn, condition: &Condition, value: Value<'_>) -> bool {
     let plain = KeyColumn { descending: false, ..*column };
     let compare = |a: &[u8], b: &[u8]| KeySchema::compare_column(&plain, Some(a), Some(b));
     match (condition, value) {
         (Condition::Any, _) | (Condition::IsNull, None) | (Condition::IsNotNull, Some(_)) => true,
         (Condition::Equal(want), Some(v)) => compare(v, want) == Ordering::Equal,
+        (Condition::OneOf(list), Some(v)) => place_in(column, list, v).is_ok(),
         (Condition::Range { lower, upper }, Some(v)) => {
             lower.as_ref().is_none_or(|(l, inclusive)| match compare(v, l) {
                 Ordering::Greater => true,

@@ -6,7 +6,7 @@
 //! What [`next_place`] and [`last_place`] pass over satisfies the conditions nowhere. The place they give is behind, or before, where
 //! they were asked from, or the answer is [`Place::Here`]: a scan that follows it comes to its end.
 
-use crate::bounds::{Condition, ScanEdge, column_edges};
+use crate::bounds::{Condition, ScanEdge, column_edges, place_in};
 use crate::schema::{Edge, KeyColumn, KeySchema, Value};
 use std::cmp::Ordering;
 
@@ -49,6 +49,12 @@ pub(crate) fn next_place<'v>(
         if last.is_some_and(|l| !is_before(column, value, &l)) {
             return past(conditions, same, i, Edge::After);
         }
+        if let (Condition::OneOf(list), Some(v)) = (condition, value)
+            && let Err(at) = place_in(column, list, v)
+        {
+            same.extend(list.get(at).cloned().map(Some));
+            return Place::At(place_behind(schema, conditions, same, true));
+        }
         same.push(value.map(<[u8]>::to_vec));
     }
     Place::Here
@@ -70,18 +76,39 @@ pub(crate) fn last_place<'v>(
         if first.is_some_and(|f| is_before(column, value, &f)) {
             return past(conditions, same, i, Edge::Before);
         }
+        if let (Condition::OneOf(list), Some(v)) = (condition, value)
+            && let Err(at) = place_in(column, list, v)
+        {
+            same.extend(at.checked_sub(1).and_then(|at| list.get(at)).cloned().map(Some));
+            return Place::At(place_behind(schema, conditions, same, false));
+        }
         same.push(value.map(<[u8]>::to_vec));
     }
     Place::Here
 }
 
-/// The first (else the last) entry of those that begin so whose further columns may satisfy the conditions.
+/// The first (else the last) entry of those that begin so whose further columns may satisfy the conditions; of the values
+/// where it was asked from, if no further column says more, that is there.
 fn outermost_of(
+    schema: &KeySchema,
+    conditions: &[Condition],
+    values: Vec<Option<Vec<u8>>>,
+    first: bool,
+) -> Place {
+    let given = values.len();
+    match place_behind(schema, conditions, values, first) {
+        edge if edge.values.len() == given => Place::Here,
+        edge => Place::At(edge),
+    }
+}
+
+/// The first (else the last) place behind these values whose further columns may satisfy the conditions.
+fn place_behind(
     schema: &KeySchema,
     conditions: &[Condition],
     mut values: Vec<Option<Vec<u8>>>,
     first: bool,
-) -> Place {
+) -> ScanEdge {
     let given = values.len();
     let (outward, inward) =
         if first { (Edge::Before, Edge::After) } else { (Edge::After, Edge::Before) };
@@ -92,13 +119,10 @@ fn outermost_of(
         };
         values.push(value);
         if edge == inward {
-            return Place::At(ScanEdge { values, edge });
+            return ScanEdge { values, edge };
         }
     }
-    if values.len() == given {
-        return Place::Here;
-    }
-    Place::At(ScanEdge { values, edge: outward })
+    ScanEdge { values, edge: outward }
 }
 
 /// No entry that begins with these values up to column `i` is left on the side of `onward`: on to the next value, on that side, of a column

@@ -38,6 +38,7 @@ fn matches(column: &KeyColumn, condition: &Condition, value: &Option<Vec<u8>>) -
     match (condition, value) {
         (Condition::Any, _) | (Condition::IsNull, None) | (Condition::IsNotNull, Some(_)) => true,
         (Condition::Equal(w), Some(v)) => w == v,
+        (Condition::OneOf(list), Some(v)) => list.contains(v),
         (Condition::Range { lower, upper }, Some(v)) => {
             lower.as_ref().is_none_or(|(l, inc)| {
                 compare(v, l) == Ordering::Greater || *inc && compare(v, l) == Ordering::Equal
@@ -64,19 +65,28 @@ fn value(random: &mut Random, column: &KeyColumn, range: u64, pad: usize) -> Opt
 }
 
 fn condition(random: &mut Random, column: &KeyColumn, range: u64, pad: usize) -> Condition {
-    let mut v = || loop {
+    let one = |random: &mut Random| loop {
         if let Some(v) = value(random, column, range, pad) {
             return v;
         }
     };
-    let (a, b) = (v(), v());
+    let (a, b) = (one(random), one(random));
     let plain = KeyColumn { descending: false, ..*column };
     let (a, b) = if KeySchema::compare_column(&plain, Some(&a), Some(&b)) == Ordering::Greater {
         (b, a)
     } else {
         (a, b)
     };
-    match random.below(9) {
+    match random.below(12) {
+        9.. => {
+            let mut list: Vec<Vec<u8>> = vec![a, b];
+            for _ in 0..random.below(5) {
+                list.push(one(random));
+            }
+            list.sort_by(|a, b| KeySchema::compare_column(column, Some(a), Some(b)));
+            list.dedup();
+            Condition::OneOf(list)
+        }
         0 => Condition::Any,
         1 => Condition::IsNull,
         2 => Condition::IsNotNull,

@@ -113,6 +113,30 @@ impl Ranges {
     }
 }
 
+/// Makes of lists of values whose combinations would be ranges one by one (`a = ANY (…) AND b = ANY (…)`, or a list behind a column that
+/// may be anything) one condition each: the scan then goes from one that is there to the next.
+fn in_one_pass(choices: &mut [Vec<Vec<Condition>>]) {
+    let is_list = |list: &Vec<Vec<Condition>>| {
+        list.len() > 1 && list.iter().all(|c| matches!(c.as_slice(), [Condition::Equal(_)]))
+    };
+    let is_open = |list: &Vec<Vec<Condition>>| !list.iter().flatten().all(is_one_value);
+    let Some(first) = choices.iter().position(|l| l.len() > 1) else { return };
+    let several = choices.iter().filter(|l| l.len() > 1).count() > 1;
+    let behind = choices[..first].iter().any(is_open);
+    // A row comparison is two ranges, which are no list.
+    if !(several || behind) || !choices.iter().all(|l| l.len() == 1 || is_list(l)) {
+        return;
+    }
+    for list in choices.iter_mut().filter(|l| l.len() > 1) {
+        let values = list.drain(..).flatten().filter_map(|c| match c {
+            Condition::Equal(value) => Some(value),
+            _ => None,
+        });
+        let values: Vec<Vec<u8>> = values.collect();
+        list.push(vec![Condition::OneOf(values)]);
+    }
+}
+
 impl KeyedIndex {
     pub(crate) fn new(index: &Arc<Index>, keys: &[IndexKey]) -> Result<KeyedIndex> {
         let keys: Vec<Key> = keys
@@ -151,6 +175,7 @@ impl KeyedIndex {
             let Some(list) = self.column(cx, c, ty)? else { return Ok(Ranges::default()) };
             choices.push(list.into_iter().map(|one| vec![one]).collect());
         }
+        in_one_pass(&mut choices);
         if backward {
             choices.iter_mut().for_each(|list| list.reverse());
         }
