@@ -446,10 +446,25 @@ impl Ddl<'_> {
     }
 
     fn validate_constraint(&mut self, table: &Arc<Table>, name: &str) -> Result<()> {
-        let mut named = table.checks.iter().filter(|c| c.name == name).map(|c| c.enforced);
-        let mut keys = table.foreign_keys.iter().filter(|k| k.name == name).map(|k| k.enforced);
-        if named.next().or_else(|| keys.next()) == Some(false) {
-            bail!(WRONG_OBJECT_TYPE, "cannot validate NOT ENFORCED constraint");
+        let Some(found) = self.constraint_row(table, name)? else {
+            bail!(
+                UNDEFINED_OBJECT,
+                "constraint \"{name}\" of relation \"{}\" does not exist",
+                table.name
+            );
+        };
+        if !matches!(found.char("contype"), b'c' | b'f' | b'n') {
+            let text =
+                format!("cannot validate constraint \"{name}\" of relation \"{}\"", table.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                .detail("This operation is not supported for this type of constraint.")
+                .into());
+        }
+        if !found.bool("conenforced") {
+            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "cannot validate NOT ENFORCED constraint");
+        }
+        if found.bool("convalidated") {
+            return Ok(());
         }
         if let Some(check) = table.checks.iter().find(|c| c.name == name) {
             self.verify_check(table, name, &check.expr)?;
@@ -463,12 +478,8 @@ impl Ddl<'_> {
                 &key.referenced_columns,
                 key.match_full,
             )?;
-        } else if !self.validate_not_null(table, name)? {
-            bail!(
-                UNDEFINED_OBJECT,
-                "constraint \"{name}\" of relation \"{}\" does not exist",
-                table.name
-            );
+        } else {
+            found.ints("conkey").into_iter().try_for_each(|n| self.verify_not_null(table, n))?;
         }
         let state = self.state();
         let txn = state.txn()?;

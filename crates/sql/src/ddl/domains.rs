@@ -150,6 +150,10 @@ impl<'s> Said<'s> {
                 INVALID_OBJECT_DEFINITION,
                 "check constraints for domains cannot be marked NO INHERIT"
             ),
+            C::Check(_) if c.timing.not_enforced => bail!(
+                INVALID_OBJECT_DEFINITION,
+                "specifying constraint enforceability not supported for domains"
+            ),
             C::Check(e) => said.checks.push((name, e)),
             C::Unique(_) => bail!(SYNTAX_ERROR, "unique constraints not possible for domains"),
             C::PrimaryKey(_) => {

@@ -365,18 +365,6 @@ impl Ddl<'_> {
         change(self.state(), &mut row, "convalidated", true)
     }
 
-    /// ALTER TABLE … VALIDATE CONSTRAINT of one that is called so; false: none is.
-    pub(super) fn validate_not_null(&mut self, table: &Arc<Table>, name: &str) -> Result<bool> {
-        let Some(row) = self.constraint_row(table, name)?.filter(|r| r.char("contype") == b'n')
-        else {
-            return Ok(false);
-        };
-        if !row.bool("convalidated") {
-            row.ints("conkey").into_iter().try_for_each(|n| self.verify_not_null(table, n))?;
-        }
-        Ok(true)
-    }
-
     /// ALTER TABLE … ALTER CONSTRAINT … [NO] INHERIT
     pub(super) fn set_inheritable(&mut self, mut row: Row, inherit: bool) -> Result<()> {
         change(self.state(), &mut row, "connoinherit", !inherit)

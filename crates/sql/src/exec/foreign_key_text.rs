@@ -116,7 +116,10 @@ fn statement(asked: Asked, key: &ForeignKey, parent: &Table, child: &Table) -> S
             _ => format!("{column} = NULL"),
         }
     };
-    let list: Vec<String> = key.columns.iter().enumerate().map(set).collect();
+    let all = updated || key.on_delete_columns.is_empty();
+    let columns = key.columns.iter().enumerate();
+    let list: Vec<String> =
+        columns.filter(|(_, c)| all || key.on_delete_columns.contains(c)).map(set).collect();
     let first = if cascades { key.columns.len() + 1 } else { 1 };
     let condition = condition(key, parent, child, first, false);
     format!("UPDATE ONLY {name} SET {}{condition}", list.join(", "))

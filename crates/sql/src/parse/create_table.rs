@@ -381,6 +381,7 @@ impl Parser<'_> {
         }
         while self.is("on") && (self.is_at(1, "update") || self.is_at(1, "delete")) {
             let update = self.is_at(1, "update");
+            let at = self.loc();
             self.skip(2);
             let action = if self.accept_all(&["no", "action"]) {
                 ReferentialAction::NoAction
@@ -396,8 +397,12 @@ impl Parser<'_> {
                     self.expect("default")?;
                     ReferentialAction::SetDefault
                 };
-                if !update && self.is_op("(") {
-                    r.on_delete_columns = self.paren_list(Self::name)?;
+                if self.is_op("(") {
+                    let columns = self.paren_list(Self::name)?;
+                    if update {
+                        return Err(self.no_columns_on_update(action, at));
+                    }
+                    r.on_delete_columns = columns;
                 }
                 action
             };
@@ -408,6 +413,22 @@ impl Parser<'_> {
             }
         }
         Ok(r)
+    }
+
+    fn no_columns_on_update(
+        &self,
+        action: ReferentialAction,
+        at: super::ast::Loc,
+    ) -> base::Error {
+        let words = match action {
+            ReferentialAction::SetDefault => "SET DEFAULT",
+            _ => "SET NULL",
+        };
+        let e = err!(
+            FEATURE_NOT_SUPPORTED,
+            "a column list with {words} is only supported for ON DELETE actions"
+        );
+        super::error_at(self.source, e, at)
     }
 
     pub fn table_constraint(&mut self) -> Result<TableConstraint> {
