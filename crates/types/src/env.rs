@@ -2,7 +2,7 @@
 
 use crate::ctype::Ctype;
 use crate::datetime::zone::TimeZone;
-use crate::datum::{Datum, EnumValue, Text};
+use crate::datum::{Datum, EnumValue, RecordColumn, Text};
 use base::{Oid, Result};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -161,6 +161,13 @@ pub trait Env {
     /// `23514`, `23502`; `0A000` outside a session.
     fn check_domain(&self, _domain: Oid, _value: &Datum) -> Result<()> {
         Err(base::Error::unsupported("a domain's constraints outside a session"))
+    }
+    /// The columns of a composite type; None: it is none, or none that is known here.
+    ///
+    /// # Errors
+    /// I/O.
+    fn row_columns(&self, _type_oid: Oid) -> Result<Option<Arc<[RecordColumn]>>> {
+        Ok(None)
     }
     /// All values of an enum type, in order, those included that must not be used yet.
     ///

@@ -103,7 +103,7 @@ pub(crate) fn path(from: Oid, to: Oid, context: CastContext) -> Path {
     if context >= CastContext::Assignment && category(to) == 'S' {
         return Path::Io;
     }
-    if context >= CastContext::Explicit && category(from) == 'S' && !is_composite(to) {
+    if context >= CastContext::Explicit && category(from) == 'S' {
         return Path::Io;
     }
     Path::None
@@ -315,7 +315,34 @@ impl Analyser<'_> {
         Ok(Expr::Relabel { arg: Box::new(row), ty: TypeRef::of(to.oid), explicit })
     }
 
+    /// The text form of a row of a table as a row of values, so that it is one of its text wherever it is kept.
+    fn row_literal(&mut self, table: &Table, text: &str, to: TypeRef, loc: Loc) -> Result<Expr> {
+        let columns: Vec<_> = table.columns.iter().filter(|c| !c.dropped).collect();
+        let parts = match types::io::record_parts(text, columns.len()) {
+            Ok(parts) => parts,
+            Err(e) => return self.at(loc, e),
+        };
+        let mut fields = Vec::with_capacity(columns.len());
+        for (part, c) in parts.into_iter().zip(&columns) {
+            let value = part.map_or(Datum::Null, Datum::text);
+            let wanted = c.declared();
+            // Unlike a cast, reading it does not cut what is too long.
+            let unknown = constant(UNKNOWN, value);
+            let field = self.coerce(unknown, wanted, CastContext::Assignment, false, loc)?;
+            fields.push(field.plain());
+        }
+        let names = columns.iter().map(|c| c.name.clone()).collect();
+        let row = Expr::Row { fields, names, ty: TypeRef::of(RECORD) };
+        Ok(Expr::Relabel { arg: Box::new(row), ty: TypeRef::of(to.oid), explicit: true })
+    }
+
     fn literal(&mut self, c: Constant, to: TypeRef, loc: Loc) -> Result<Expr> {
+        if is_composite(to.oid)
+            && let Datum::Text(text) = &c.value
+            && let Some(table) = self.catalog.table_of_row_type(to.oid)?
+        {
+            return self.row_literal(&table, text.as_str(), to, loc);
+        }
         // Only an interval's input depends on its modifier.
         let input_typmod = if to.oid == INTERVAL { to.typmod } else { -1 };
         let value = match &c.value {

@@ -254,6 +254,20 @@ impl Analyser<'_> {
 
     /// The names and types of a row value's columns, where they are known.
     pub fn record_columns(&self, e: &Expr) -> Option<Vec<(String, TypeRef)>> {
+        self.own_columns(e).or_else(|| self.columns_of_type(e.ty()))
+    }
+
+    /// The columns of a table's rows.
+    fn columns_of_type(&self, ty: TypeRef) -> Option<Vec<(String, TypeRef)>> {
+        if !super::coerce::is_composite(ty.oid) {
+            return None;
+        }
+        let table = self.catalog.table_of_row_type(ty.oid).ok()??;
+        let live = table.columns.iter().filter(|c| !c.dropped);
+        Some(live.map(|c| (c.name.clone(), c.declared())).collect())
+    }
+
+    fn own_columns(&self, e: &Expr) -> Option<Vec<(String, TypeRef)>> {
         match e {
             Expr::Row { fields, names, .. } => {
                 Some(names.iter().cloned().zip(fields.iter().map(Expr::ty)).collect())
@@ -295,6 +309,9 @@ impl Analyser<'_> {
                 }
                 let _ = ty;
                 None
+            }
+            Expr::Relabel { ty, .. } if super::coerce::is_composite(ty.oid) => {
+                self.columns_of_type(*ty)
             }
             Expr::Relabel { arg, .. } => self.record_columns(arg),
             other => function_columns(other),
@@ -346,7 +363,7 @@ impl Analyser<'_> {
         Ok((0..columns.len()).map(field).collect())
     }
 
-    fn field_of(&self, e: &Expr, index: usize, columns: &[(String, TypeRef)]) -> Expr {
+    pub(super) fn field_of(&self, e: &Expr, index: usize, columns: &[(String, TypeRef)]) -> Expr {
         let (name, ty) = columns[index].clone();
         match e {
             Expr::Row { fields, .. } => fields[index].clone(),

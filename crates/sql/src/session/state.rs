@@ -10,7 +10,7 @@ use crate::parse::Dialect;
 use base::settings::{SessionSettings, SetScope};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::cache::SessionCatalog;
-use engine::catalog::model::Table;
+use engine::catalog::model::{CatalogView, Table};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use txn::{Backend, Transaction};
 use types::datetime::zone::TimeZone;
 use types::env::{DateOrder, DateStyle, IntervalStyle};
-use types::{Ctype, Datum, EnumValue, Env, Style, Text};
+use types::{Ctype, Datum, EnumValue, Env, RecordColumn, Style, Text};
 
 /// A role as a session uses it.
 #[derive(Clone, Debug)]
@@ -543,6 +543,15 @@ impl Env for SessionEnv {
     }
     fn enum_values(&self, type_oid: Oid) -> Result<Vec<EnumValue>> {
         self.state.enum_values(type_oid)
+    }
+    fn row_columns(&self, type_oid: Oid) -> Result<Option<Arc<[RecordColumn]>>> {
+        let table = self.state.table_of_row_type(type_oid)?;
+        let of = |c: &engine::catalog::model::Column| RecordColumn {
+            name: Text::from(c.name.as_str()),
+            type_oid: c.declared().oid,
+            typmod: c.ty.typmod,
+        };
+        Ok(table.map(|t| t.columns.iter().filter(|c| !c.dropped).map(of).collect()))
     }
 }
 

@@ -10,7 +10,7 @@ pub use array::{array_input, array_output};
 pub use binary::{binary_input, binary_output, utf8};
 pub(crate) use float::shown_g;
 pub use float::{float4_output, float8_output, parse_float4, parse_float8};
-pub use record::record_output;
+pub use record::{record_output, record_parts};
 
 use crate::numeric::Numeric;
 use crate::oids::*;
@@ -335,7 +335,10 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
                 bail!(FEATURE_NOT_SUPPORTED, "cannot accept a value of type {}", info.name)
             }
             Some(info) => return Err(base::Error::unsupported(format!("type {}", info.name))),
-            None => return Err(base::Error::unsupported("a literal of a composite type")),
+            None => match env.row_columns(type_oid)? {
+                Some(columns) => record::record_input(type_oid, columns, text, env)?,
+                None => return Err(base::Error::unsupported("a literal of a composite type")),
+            },
         },
     })
 }
