@@ -108,7 +108,7 @@ pub struct AggregateCall {
     pub filter: Option<Box<Expr>>,
     /// How many of `args` are direct (ordered-set aggregates).
     pub direct_args: usize,
-    /// Query levels up that the aggregate belongs to (0: this query).
+    /// Query levels up that the aggregate belongs to (0: this query). The sub-selects in it are numbered there.
     pub levels_up: u32,
 }
 

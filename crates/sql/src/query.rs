@@ -28,6 +28,9 @@ pub struct Query {
     pub command: Command,
     /// WITH, in order; referred to by [`RteKind::Cte`].
     pub ctes: Vec<Cte>,
+    /// RECURSIVE was written (printing).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recursive_with: bool,
     /// Everything that columns can come from. For INSERT/UPDATE/DELETE the target is `result_rte`.
     pub range_table: Vec<RangeTableEntry>,
     /// The target of INSERT/UPDATE/DELETE.
@@ -43,6 +46,12 @@ pub struct Query {
     pub group_exprs: Vec<Expr>,
     /// Each grouping set lists indexes of `group_exprs`; a plain GROUP BY has one set with all.
     pub grouping_sets: Vec<Vec<usize>>,
+    /// GROUP BY as it was written, if there are grouping sets of any kind in it (printing).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_items: Vec<GroupingItem>,
+    /// GROUP BY DISTINCT (printing)
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub group_distinct: bool,
     /// HAVING
     pub having: Option<Expr>,
     /// WINDOW definitions, deduplicated.
@@ -199,6 +208,40 @@ pub struct Cte {
     pub materialized: Option<bool>,
     /// How often it is referred to.
     pub references: usize,
+    /// SEARCH; its column, and those of CYCLE, are the last of `columns`, and none of `query`'s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
+    /// CYCLE
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle: Option<Cycle>,
+}
+
+/// SEARCH … FIRST BY columns SET sequence
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// BREADTH rather than DEPTH.
+    pub breadth_first: bool,
+    /// BY …
+    pub columns: Vec<String>,
+    /// SET …
+    pub sequence: String,
+}
+
+/// CYCLE columns SET mark TO value DEFAULT default USING path
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cycle {
+    /// What tells rows apart.
+    pub columns: Vec<String>,
+    /// SET …
+    pub mark: String,
+    /// TO …
+    pub value: Expr,
+    /// DEFAULT …
+    pub default: Expr,
+    /// `mark <> value` of the mark that [`Expr::CaseTestValue`] stands for.
+    pub goes_on: Expr,
+    /// USING …
+    pub path: String,
 }
 
 /// Something columns come from.
@@ -345,6 +388,9 @@ pub struct Join {
     pub rte: usize,
     /// USING columns (printing).
     pub using: Vec<String>,
+    /// The alias that USING gives them (printing).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub using_alias: Option<String>,
 }
 
 /// Kinds of join.
@@ -374,11 +420,30 @@ pub enum Distinct {
     On(Vec<Expr>),
 }
 
+/// An element of GROUP BY; expressions are indexes into [`Query::group_exprs`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum GroupingItem {
+    /// One expression, a list in parentheses, or `()`.
+    Set(Vec<usize>),
+    /// ROLLUP
+    Rollup(Vec<Vec<usize>>),
+    /// CUBE
+    Cube(Vec<Vec<usize>>),
+    /// GROUPING SETS
+    Sets(Vec<GroupingItem>),
+}
+
 /// WINDOW
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowDefinition {
     /// Its name, if any (printing).
     pub name: Option<String>,
+    /// The window that it is based on (printing): PARTITION BY is that one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// ORDER BY is that of `base`, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ordered_as_base: bool,
     /// PARTITION BY
     pub partition_by: Vec<Expr>,
     /// ORDER BY
@@ -400,6 +465,9 @@ pub struct WindowFrame {
     pub exclude: FrameExclude,
     /// The frame was written (printing).
     pub explicit: bool,
+    /// It was written without BETWEEN.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 /// ROWS, RANGE, GROUPS

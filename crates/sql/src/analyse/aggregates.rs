@@ -4,8 +4,8 @@ use super::calls::{functions, returns_set};
 use super::coerce::{can_coerce, name};
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, FuncCall, Loc};
-use crate::plan::query_walk::query_any;
-use crate::query::Query;
+use crate::plan::query_walk::{query_any, shift_query_levels};
+use crate::query::{Query, RteKind};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::{AggregateCall, CallForm, SortKey, WindowCall};
 use expr::{Expr, TypeRef};
@@ -14,35 +14,79 @@ use types::oids::{RECORD, UNKNOWN};
 use types::registry;
 use types::typename::type_by_typname;
 
-/// The lowest level that the columns of these expressions belong to.
-fn lowest_level<'a>(list: impl Iterator<Item = &'a Expr>, subs: &[Query]) -> u32 {
-    let mut least: Option<u32> = None;
-    let mut note = |level: u32| least = Some(least.map_or(level, |l| l.min(level)));
-    for e in list {
-        e.walk(&mut |e| match e {
-            Expr::Var { levels_up, .. } => note(*levels_up),
-            Expr::Aggregate(a) => note(a.levels_up),
-            // What a sub-select takes from around it counts, seen from here.
+/// The nearest levels that what an aggregate is made of reaches, counted from the query that it is written in.
+#[derive(Default)]
+struct Reach<'q> {
+    /// Of columns and aggregates.
+    least: Option<u32>,
+    /// Of WITH queries that its sub-selects read, with the name that such a one has there.
+    with: Option<(u32, &'q str)>,
+}
+
+impl<'q> Reach<'q> {
+    fn of<'e>(list: impl Iterator<Item = &'e Expr>, subs: &'q [Query]) -> Reach<'q> {
+        let mut reach = Reach::default();
+        list.for_each(|e| reach.expr(e, subs));
+        reach
+    }
+
+    fn note(&mut self, level: u32) {
+        self.least = Some(self.least.map_or(level, |l| l.min(level)));
+    }
+
+    fn expr(&mut self, e: &Expr, subs: &'q [Query]) {
+        match e {
+            Expr::Var { levels_up, .. } => self.note(*levels_up),
+            // What it is made of is of that level, or further out.
+            Expr::Aggregate(a) if a.levels_up > 0 => self.note(a.levels_up),
+            Expr::Aggregate(_) => self.note(0),
             Expr::SubLink { subquery, .. } => {
                 if let Some(sub) = subs.get(*subquery) {
-                    query_any(sub, &mut |e, depth| {
-                        match e {
-                            Expr::Var { levels_up, .. } if *levels_up > depth => {
-                                note(levels_up - depth - 1);
-                            }
-                            Expr::Aggregate(a) if a.levels_up > depth => {
-                                note(a.levels_up - depth - 1);
-                            }
-                            _ => {}
-                        }
-                        false
-                    });
+                    self.sub_select(sub);
                 }
             }
             _ => {}
-        });
+        }
+        if !of_query_around(e) {
+            e.for_children(&mut |c| self.expr(c, subs));
+        }
     }
-    least.unwrap_or(0)
+
+    /// What a sub-select takes from around it counts, seen from there.
+    fn sub_select(&mut self, sub: &'q Query) {
+        query_any(sub, &mut |e, depth| {
+            match e {
+                Expr::Var { levels_up, .. } if *levels_up > depth => {
+                    self.note(levels_up - depth - 1)
+                }
+                Expr::Aggregate(a) if a.levels_up > depth => self.note(a.levels_up - depth - 1),
+                _ => {}
+            }
+            false
+        });
+        self.with_queries(sub, 1);
+    }
+
+    fn with_queries(&mut self, q: &'q Query, depth: u32) {
+        for entry in &q.range_table {
+            if let RteKind::Cte { levels_up, .. } = &entry.kind
+                && let Some(level) = levels_up.checked_sub(depth)
+                && self.with.is_none_or(|(l, _)| l > level)
+            {
+                self.with = Some((level, entry.alias.as_str()));
+            }
+            if let RteKind::Subquery { query, .. } = &entry.kind {
+                self.with_queries(query, depth + 1);
+            }
+        }
+        q.ctes.iter().for_each(|c| self.with_queries(&c.query, depth + 1));
+        q.sub_selects.iter().for_each(|sub| self.with_queries(sub, depth + 1));
+    }
+}
+
+/// An aggregate of a query around: the numbers of the sub-selects in it are that query's.
+pub(super) fn of_query_around(e: &Expr) -> bool {
+    matches!(e, Expr::Aggregate(a) if a.levels_up > 0)
 }
 
 const MOVE_THE_SET: &str =
@@ -56,7 +100,7 @@ fn sets_within(kind: &str) -> base::Error {
 
 /// Is there an aggregate of this level in it, or in its sub-selects?
 fn aggregates_at(e: &Expr, level: u32, subs: &[Query]) -> bool {
-    e.any(&mut |e| match e {
+    let found = match e {
         Expr::Aggregate(a) => a.levels_up == level,
         Expr::SubLink { subquery, .. } => subs.get(*subquery).is_some_and(|sub| {
             query_any(
@@ -65,7 +109,13 @@ fn aggregates_at(e: &Expr, level: u32, subs: &[Query]) -> bool {
             )
         }),
         _ => false,
-    })
+    };
+    if found || of_query_around(e) {
+        return found;
+    }
+    let mut within = false;
+    e.for_children(&mut |c| within = within || aggregates_at(c, level, subs));
+    within
 }
 
 /// The schema that the call names.
@@ -131,6 +181,7 @@ impl Analyser<'_> {
     }
 
     fn call_inner(&mut self, call: &FuncCall, bare: &str, loc: Loc) -> Result<Expr> {
+        let first_sub = self.level().sub_selects.len();
         let mut args = Vec::with_capacity(call.args.len());
         let mut names: Vec<Option<String>> = Vec::new();
         for a in &call.args {
@@ -189,6 +240,9 @@ impl Analyser<'_> {
         let found = self.find_function(&call.name, &input, &names, call.variadic, loc)?;
         let Some(c) = found else {
             if let Some(e) = self.cast_call(call, bare, &args, loc)? {
+                return Ok(e);
+            }
+            if let Some(e) = self.column_call(call, bare, &args) {
                 return Ok(e);
             }
             return self.no_function(&call.name, &input, &names, loc);
@@ -284,7 +338,7 @@ impl Analyser<'_> {
                 direct_args: if call.within_group { direct } else { 0 },
                 levels_up: 0,
             };
-            return self.aggregate_call(aggregate, loc);
+            return self.aggregate_call(aggregate, first_sub, loc);
         }
         let form = if call.sql_syntax { CallForm::SqlSyntax } else { CallForm::Function };
         let e = Expr::Call { function: c.function.oid.0, args, arg_types, ty, operator: 0, form };
@@ -384,6 +438,25 @@ impl Analyser<'_> {
         Ok(())
     }
 
+    /// `column(row)` as that column of the row.
+    fn column_call(&self, call: &FuncCall, bare: &str, args: &[(Expr, Loc)]) -> Option<Expr> {
+        let [(row, _)] = args else { return None };
+        let plain = !call.star
+            && !call.distinct
+            && !call.variadic
+            && call.over.is_none()
+            && call.filter.is_none()
+            && call.order_by.is_empty()
+            && call.name.len() == 1
+            && call.args.iter().all(|a| a.name.is_none());
+        if !plain {
+            return None;
+        }
+        let columns = self.record_columns(row)?;
+        let index = columns.iter().position(|(n, _)| n == bare)?;
+        Some(self.field_of(row, index, &columns))
+    }
+
     /// `type(x)` as a cast.
     fn cast_call(
         &mut self,
@@ -416,18 +489,34 @@ impl Analyser<'_> {
         Ok(Some(e))
     }
 
-    fn aggregate_call(&mut self, mut a: AggregateCall, loc: Loc) -> Result<Expr> {
+    /// An aggregate belongs to the nearest query whose columns it is made of. `first_sub`: the first of the sub-selects in it.
+    fn aggregate_call(&mut self, mut a: AggregateCall, first_sub: usize, loc: Loc) -> Result<Expr> {
         let filter = a.filter.as_deref();
-        let parts = || a.args.iter().chain(a.order_by.iter().map(|k| &k.expr)).chain(filter);
+        let (direct, aggregated) = a.args.split_at(a.direct_args);
+        let over = || aggregated.iter().chain(a.order_by.iter().map(|k| &k.expr)).chain(filter);
+        let parts = || direct.iter().chain(over());
         let depth = self.levels.len() as u32 - 1;
-        let up = lowest_level(parts(), &self.level().sub_selects).min(depth);
-        let linked = |e: &Expr| e.any(&mut |e| matches!(e, Expr::SubLink { .. }));
-        if up > 0 && parts().any(linked) {
-            let what = "an aggregate of an outer query over a sub-select";
-            return self.at(loc, base::Error::unsupported(what));
+        let subs = &self.levels[depth as usize].sub_selects;
+        let reach = Reach::of(over(), subs);
+        let up = reach.least.unwrap_or(0).min(depth);
+        if let Some((_, name)) = reach.with.filter(|(level, _)| *level < up) {
+            let e = SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "outer-level aggregate cannot use a nested CTE",
+            )
+            .detail(format!("CTE \"{name}\" is below the aggregate's semantic level."));
+            return self.at(loc, e.into());
+        }
+        if Reach::of(direct.iter(), subs).least.is_some_and(|l| l < up) {
+            let e = err!(
+                GROUPING_ERROR,
+                "outer-level aggregate cannot contain a lower-level variable in its direct \
+                 arguments"
+            );
+            return self.at(loc, e);
         }
         for e in parts() {
-            if aggregates_at(e, up, &self.level().sub_selects) {
+            if aggregates_at(e, up, subs) {
                 let e = err!(GROUPING_ERROR, "aggregate function calls cannot be nested");
                 let inner = self.levels[self.levels.len() - 1 - up as usize].last_aggregate;
                 return self.at(inner, e);
@@ -453,7 +542,36 @@ impl Analyser<'_> {
         }
         self.levels[at].has_aggregates = true;
         self.levels[at].last_aggregate = loc;
-        Ok(Expr::Aggregate(Box::new(a)))
+        let mut made = Expr::Aggregate(Box::new(a));
+        if up > 0 {
+            self.hand_out(&mut made, first_sub, up);
+        }
+        Ok(made)
+    }
+
+    /// Gives the sub-selects in an aggregate to the query that it belongs to, `up` levels out.
+    fn hand_out(&mut self, aggregate: &mut Expr, first_sub: usize, up: u32) {
+        let subs = self.level().sub_selects.split_off(first_sub);
+        let owner = self.levels.len() - 1 - up as usize;
+        let known = &mut self.levels[owner].sub_selects;
+        let mut numbers = Vec::with_capacity(subs.len());
+        for mut sub in subs {
+            shift_query_levels(&mut sub, 1, -(up as i32));
+            // What was written twice, in two queries within that one, is to be known as the same.
+            let number = known.iter().position(|k| *k == sub).unwrap_or(known.len());
+            if number == known.len() {
+                known.push(sub);
+            }
+            numbers.push(number);
+        }
+        aggregate.for_children_mut(&mut |part| {
+            part.rewrite(&mut |e| {
+                if let Expr::SubLink { subquery, .. } = e {
+                    *subquery = numbers[*subquery - first_sub];
+                }
+                of_query_around(e)
+            });
+        });
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of one call, used once")]

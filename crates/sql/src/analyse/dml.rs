@@ -89,10 +89,6 @@ impl Analyser<'_> {
         let t = self.relation(name)?;
         match t.kind {
             RelationKind::Table | RelationKind::PartitionedTable => {}
-            RelationKind::View if verb == "merge into" => {
-                let e = base::Error::unsupported("MERGE into a view");
-                return self.at(name.loc, e);
-            }
             RelationKind::View => {
                 let (entry, t) = self.view_target(&t)?;
                 self.add_target(entry, alias, privilege);

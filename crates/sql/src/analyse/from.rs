@@ -106,7 +106,9 @@ impl Analyser<'_> {
             }
             TableRef::Subquery { query, lateral, alias, loc } => {
                 let saved = std::mem::replace(&mut self.level().lateral, *lateral);
+                let clause = self.enter(Clause::FromSelect);
                 let q = self.nested(|a| a.select(query));
+                self.enter(clause);
                 self.level().lateral = saved;
                 let entry = subquery_entry(q?, *lateral);
                 self.add_entry(entry, alias.as_ref(), *loc)
@@ -149,13 +151,23 @@ impl Analyser<'_> {
                 return self.at(loc, e);
             }
         }
+        let unspread = self.unspread(&entry.kind);
         let level = self.level();
         let rte = level.rtes.len();
         let mut item = Item::table(rte, entry.alias.clone());
         item.by_name = !entry.alias.is_empty();
+        item.unspread = unspread;
         level.rtes.push(entry);
         level.items.push(item);
         Ok(FromItem::Rte(rte))
+    }
+
+    /// How many of an entry's last columns `*` does not stand for: those of SEARCH and CYCLE further in than their query is read.
+    fn unspread(&self, kind: &RteKind) -> usize {
+        let RteKind::Cte { levels_up: up @ 1.., index, .. } = kind else { return 0 };
+        let owner = self.levels.len().checked_sub(1 + *up as usize);
+        let cte = owner.and_then(|at| self.levels[at].ctes.get(*index));
+        cte.map_or(0, crate::query::Cte::added_columns)
     }
 
     fn table(&mut self, name: &ObjectName, only: bool, alias: Option<&Alias>) -> Result<FromItem> {
@@ -353,7 +365,9 @@ impl Analyser<'_> {
             }
             let rte = item.rte;
             let entry = &level.rtes[rte];
-            for (i, n) in entry.column_names.iter().enumerate().filter(|(_, n)| !n.is_empty()) {
+            let spread = entry.column_names.len() - item.unspread;
+            let named = entry.column_names.iter().enumerate().take(spread);
+            for (i, n) in named.filter(|(_, n)| !n.is_empty()) {
                 out.push((n.clone(), super::scope::column_var(rte, i, entry.column_types[i])));
             }
         }
@@ -505,7 +519,12 @@ impl Analyser<'_> {
             self.unique_names(base, last)?;
         }
         let using = using.into_iter().map(|(n, _)| n).collect();
-        Ok(FromItem::Join(Box::new(Join { kind, left: l, right: r, on, rte, using })))
+        let using_alias = match condition {
+            JoinCondition::Using(_, alias) => alias.clone(),
+            _ => None,
+        };
+        let join = Join { kind, left: l, right: r, on, rte, using, using_alias };
+        Ok(FromItem::Join(Box::new(join)))
     }
 
     fn using_column(

@@ -25,7 +25,7 @@ pub(super) fn settle_grouped_links(q: &mut Query) {
     }
     let subs = &q.sub_selects;
     let mut settle = |e: &mut Expr| match e {
-        Expr::Aggregate(a) if a.levels_up == 0 && a.direct_args == 0 => true,
+        Expr::Aggregate(a) if a.levels_up > 0 || a.direct_args == 0 => true,
         _ => match groups.iter().find(|g| are_same(g, e, subs)) {
             Some(group) => {
                 *e = group.clone();
@@ -138,7 +138,7 @@ impl Analyser<'_> {
             Expr::Aggregate(a) if a.levels_up == 0 => {
                 a.args[..a.direct_args].iter().find_map(|e| self.ungrouped(q, e, keys))
             }
-            Expr::Grouping(_) => None,
+            Expr::Aggregate(_) | Expr::Grouping(_) => None,
             Expr::SubLink { subquery, test, .. } => {
                 if let Some(t) = test
                     && let Some(found) = self.ungrouped(q, t, keys)

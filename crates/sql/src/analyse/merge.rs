@@ -17,7 +17,7 @@ use crate::query::{
     RangeTableEntry, RteKind,
 };
 use base::{Oid, Result, SqlError, SqlState, err};
-use engine::catalog::model::Table;
+use engine::catalog::model::{RelationKind, Table};
 use expr::{Expr, TypeRef};
 use types::oids::{BOOL, TEXT, TID};
 
@@ -110,7 +110,7 @@ impl Analyser<'_> {
         q.returning = returning;
         q.images = images;
         q.merge = Some(Box::new(Merge { on, source: witness, action_rte, clauses }));
-        Ok(q)
+        self.write_through(q)
     }
 
     /// The source. It does not see the target, whose name follows the source's.
@@ -149,7 +149,8 @@ impl Analyser<'_> {
                 let mut set = self.set_list(list, t)?;
                 let generated =
                     |n| t.columns.iter().any(|c| c.is_generated() && Some(c.number) == n);
-                set.retain(|e| !generated(e.target_column));
+                // Of a view they stay until it is said what is wrong with them.
+                set.retain(|e| t.kind == RelationKind::View || !generated(e.target_column));
                 MergeAction::Update(set)
             }
             ast::MergeAction::Delete => MergeAction::Delete,
@@ -222,7 +223,8 @@ impl Analyser<'_> {
         on: Option<Expr>,
     ) -> FromItem {
         let rte = self.unseen(RteKind::Join { vars: Vec::new(), kind }, "", &[]);
-        FromItem::Join(Box::new(Join { kind, left, right, on, rte, using: Vec::new() }))
+        let (using, using_alias) = (Vec::new(), None);
+        FromItem::Join(Box::new(Join { kind, left, right, on, rte, using, using_alias }))
     }
 
     /// The source with something that is NULL only where the source has no part in a row. That a table's ctid is; beside

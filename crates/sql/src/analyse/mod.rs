@@ -28,6 +28,7 @@ mod on_conflict;
 mod returning;
 mod sample;
 mod scope;
+mod search_cycle;
 mod select;
 pub(crate) mod set_ops;
 mod special;
@@ -81,6 +82,8 @@ impl ParamTypes {
 pub(crate) enum Clause {
     Target,
     From,
+    /// A sub-select in FROM.
+    FromSelect,
     JoinOn,
     Where,
     Having,
@@ -114,6 +117,7 @@ impl Clause {
         match self {
             Clause::Target => "SELECT",
             Clause::From => "functions in FROM",
+            Clause::FromSelect => "FROM clause of their own query level",
             Clause::JoinOn => "JOIN conditions",
             Clause::Where => "WHERE",
             Clause::Having => "HAVING",
@@ -181,6 +185,8 @@ pub(crate) struct Level {
     pub rtes: Vec<RangeTableEntry>,
     pub items: Vec<scope::Item>,
     pub ctes: Vec<Cte>,
+    /// Its WITH is RECURSIVE.
+    pub recursive_with: bool,
     pub sub_selects: Vec<Query>,
     /// What GROUP BY, ORDER BY and DISTINCT ON have named so far that has sub-selects in it and is no output.
     pub linked: Vec<Expr>,
@@ -223,6 +229,7 @@ impl Level {
             rtes: Vec::new(),
             items: Vec::new(),
             ctes: Vec::new(),
+            recursive_with: false,
             sub_selects: Vec::new(),
             linked: Vec::new(),
             windows: Vec::new(),
@@ -303,6 +310,7 @@ impl<'a> Analyser<'a> {
         Query {
             command,
             ctes: std::mem::take(&mut level.ctes),
+            recursive_with: level.recursive_with,
             range_table: std::mem::take(&mut level.rtes),
             result_rte: None,
             from: Vec::new(),
@@ -310,6 +318,8 @@ impl<'a> Analyser<'a> {
             targets: Vec::new(),
             group_exprs: Vec::new(),
             grouping_sets: Vec::new(),
+            group_items: Vec::new(),
+            group_distinct: false,
             having: None,
             windows: std::mem::take(&mut level.windows),
             distinct: Distinct::No,

@@ -25,6 +25,8 @@ pub(crate) struct Item {
     pub columns: Option<Vec<(String, Expr)>>,
     /// Only seen with LATERAL.
     pub lateral_only: bool,
+    /// How many of the last columns `*` does not stand for.
+    pub unspread: usize,
     /// Seen, but an error (the target of an UPDATE from its own FROM, a RIGHT JOIN's left side).
     pub forbidden: bool,
 }
@@ -47,6 +49,7 @@ impl Item {
             by_column: true,
             columns: None,
             lateral_only: false,
+            unspread: 0,
             forbidden: false,
         }
     }
@@ -320,10 +323,12 @@ impl Analyser<'_> {
         } else {
             let rte = it.rte;
             let entry = &self.levels[at].rtes[rte];
+            let spread = entry.column_names.len() - it.unspread;
             entry
                 .column_names
                 .iter()
                 .enumerate()
+                .take(spread)
                 .filter(|(_, n)| !n.is_empty())
                 .map(|(i, n)| (n.clone(), column_var(rte, i, entry.column_types[i])))
                 .collect()

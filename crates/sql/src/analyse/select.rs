@@ -6,7 +6,9 @@ use crate::parse::ast::{
     self, DistinctClause, ExprKind, GroupItem, Select, SelectBody, SelectCore, SortBy, Target, With,
 };
 use crate::parse::references::statement_mentions;
-use crate::query::{Command, Distinct, FromItem, Query, RangeTableEntry, RteKind, TargetEntry};
+use crate::query::{
+    Command, Distinct, FromItem, GroupingItem, Query, RangeTableEntry, RteKind, TargetEntry,
+};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::SortKey;
 use expr::{Expr, TypeRef};
@@ -20,6 +22,10 @@ fn label(e: &ast::Expr) -> Option<(String, u8)> {
         ExprKind::Call(c) => c.name.last().map(|n| (n.clone(), 2)),
         ExprKind::Field { name, .. } => sure(name),
         ExprKind::Subscript { arg, .. } | ExprKind::Collate { arg, .. } => label(arg),
+        ExprKind::Cast { arg, ty: _ } if matches!(&arg.kind, ExprKind::Star(n) if !n.is_empty()) => {
+            let ExprKind::Star(names) = &arg.kind else { return None };
+            names.last().map(|n| (n.clone(), 2))
+        }
         ExprKind::Cast { arg, ty } => match label(arg) {
             Some((n, 2)) => Some((n, 2)),
             _ => ty.names.last().map(|n| (n.clone(), 1)),
@@ -115,6 +121,59 @@ fn told_apart(groups: Vec<Grouped>, targets: &mut [TargetEntry]) -> Vec<Expr> {
             targets[target].expr = expr.clone();
         }
         out.push(expr);
+    }
+    out
+}
+
+/// GROUP BY: the expressions, the sets of them, and what was written if that is more than a list.
+#[derive(Default)]
+struct GroupBy {
+    exprs: Vec<Expr>,
+    sets: Vec<Vec<usize>>,
+    items: Vec<GroupingItem>,
+}
+
+/// The sets that an element of GROUP BY stands for.
+fn sets_of(item: &GroupingItem) -> Vec<Vec<usize>> {
+    match item {
+        GroupingItem::Set(set) => vec![set.clone()],
+        GroupingItem::Rollup(parts) => {
+            (0..=parts.len()).rev().map(|n| parts[..n].concat()).collect()
+        }
+        GroupingItem::Cube(parts) => {
+            let n = parts.len();
+            let of = |mask: usize| {
+                let has = |i: &usize| mask & (1 << (n - 1 - i)) != 0;
+                (0..n).filter(has).flat_map(|i| parts[i].clone()).collect()
+            };
+            (0..1usize << n).rev().map(of).collect()
+        }
+        GroupingItem::Sets(items) => items.iter().flat_map(sets_of).collect(),
+    }
+}
+
+/// The elements as a view shows them, none if each is but an expression: lists at the top are so many elements, and what groups by nothing, or
+/// once more by the same, is left out.
+fn as_printed(items: Vec<GroupingItem>) -> Vec<GroupingItem> {
+    let is_plain = |i: &GroupingItem| matches!(i, GroupingItem::Set(set) if !set.is_empty());
+    if items.iter().all(is_plain) {
+        return Vec::new();
+    }
+    let mut out: Vec<GroupingItem> = Vec::new();
+    for item in items {
+        let GroupingItem::Set(set) = item else {
+            out.push(item);
+            continue;
+        };
+        for i in set {
+            let one = GroupingItem::Set(vec![i]);
+            if !out.contains(&one) {
+                out.push(one);
+            }
+        }
+    }
+    if out.is_empty() {
+        out.push(GroupingItem::Set(Vec::new()));
     }
     out
 }
@@ -220,7 +279,8 @@ impl Analyser<'_> {
         let having = self.condition(c.having.as_ref(), Clause::Having, "HAVING")?;
         let saved = self.enter(Clause::GroupBy);
         // Before ORDER BY, which may name outputs that it tells apart.
-        let (group_exprs, mut sets) = self.group_by(&c.group_by, &mut targets)?;
+        let GroupBy { exprs: group_exprs, mut sets, items } =
+            self.group_by(&c.group_by, &mut targets)?;
         self.enter(Clause::OrderBy);
         let mut order_by = self.order_by(&s.order_by, &mut targets)?;
         if c.group_distinct {
@@ -245,6 +305,8 @@ impl Analyser<'_> {
         q.has_aggregates |= q.having.is_some() || !c.group_by.is_empty();
         q.group_exprs = group_exprs;
         q.grouping_sets = sets;
+        q.group_items = items;
+        q.group_distinct = c.group_distinct;
         q.order_by = order_by;
         q.distinct = distinct;
         q.limit = limit;
@@ -475,62 +537,58 @@ impl Analyser<'_> {
         }
     }
 
+    /// Several elements, each a set.
+    fn group_parts(
+        &mut self,
+        list: &[ast::Expr],
+        targets: &mut [TargetEntry],
+        exprs: &mut Vec<Grouped>,
+    ) -> Result<Vec<Vec<usize>>> {
+        list.iter().map(|e| self.group_set(e, targets, exprs)).collect()
+    }
+
     fn group_item(
         &mut self,
         item: &GroupItem,
         targets: &mut [TargetEntry],
         exprs: &mut Vec<Grouped>,
-    ) -> Result<Vec<Vec<usize>>> {
+    ) -> Result<GroupingItem> {
         Ok(match item {
-            GroupItem::Expr(e) => vec![self.group_set(e, targets, exprs)?],
-            GroupItem::Empty => vec![Vec::new()],
+            GroupItem::Expr(e) => GroupingItem::Set(self.group_set(e, targets, exprs)?),
+            GroupItem::Empty => GroupingItem::Set(Vec::new()),
             GroupItem::Rollup(list) => {
-                let parts: Result<Vec<_>> =
-                    list.iter().map(|e| self.group_set(e, targets, exprs)).collect();
-                let parts = parts?;
-                (0..=parts.len()).rev().map(|n| parts[..n].concat()).collect()
+                GroupingItem::Rollup(self.group_parts(list, targets, exprs)?)
             }
             GroupItem::Cube(list) => {
-                let parts: Result<Vec<_>> =
-                    list.iter().map(|e| self.group_set(e, targets, exprs)).collect();
-                let parts = parts?;
+                let parts = self.group_parts(list, targets, exprs)?;
                 if parts.len() > 12 {
                     return Err(err!(TOO_MANY_COLUMNS, "CUBE is limited to 12 elements"));
                 }
-                let n = parts.len();
-                (0..1usize << n)
-                    .rev()
-                    .map(|mask| {
-                        (0..n)
-                            .filter(|i| mask & (1 << (n - 1 - i)) != 0)
-                            .flat_map(|i| parts[i].clone())
-                            .collect()
-                    })
-                    .collect()
+                GroupingItem::Cube(parts)
             }
             GroupItem::Sets(items) => {
-                let mut out = Vec::new();
+                let mut all = Vec::new();
                 for i in items {
-                    out.extend(self.group_item(i, targets, exprs)?);
+                    match self.group_item(i, targets, exprs)? {
+                        GroupingItem::Sets(within) => all.extend(within),
+                        other => all.push(other),
+                    }
                 }
-                out
+                GroupingItem::Sets(all)
             }
         })
     }
 
-    #[allow(clippy::type_complexity, reason = "expressions and the sets over them")]
-    fn group_by(
-        &mut self,
-        list: &[GroupItem],
-        targets: &mut [TargetEntry],
-    ) -> Result<(Vec<Expr>, Vec<Vec<usize>>)> {
+    fn group_by(&mut self, list: &[GroupItem], targets: &mut [TargetEntry]) -> Result<GroupBy> {
         if list.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(GroupBy::default());
         }
         let mut exprs = Vec::new();
         let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut items = Vec::new();
         for item in list {
-            let more = self.group_item(item, targets, &mut exprs)?;
+            let item = self.group_item(item, targets, &mut exprs)?;
+            let more = sets_of(&item);
             if sets.len() * more.len() > 4096 {
                 return Err(err!(
                     STATEMENT_TOO_COMPLEX,
@@ -547,13 +605,14 @@ impl Analyser<'_> {
                     })
                 })
                 .collect();
+            items.push(item);
         }
         // Of one set all of its outputs are the same.
         let exprs = match sets.len() {
             1 => exprs.into_iter().map(|g| g.expr).collect(),
             _ => told_apart(exprs, targets),
         };
-        Ok((exprs, sets))
+        Ok(GroupBy { exprs, sets, items: as_printed(items) })
     }
 
     fn distinct(
@@ -697,6 +756,7 @@ impl Analyser<'_> {
 
     /// WITH.
     pub fn with_clause(&mut self, w: &With) -> Result<()> {
+        self.level().recursive_with = w.recursive;
         for (n, c) in w.ctes.iter().enumerate() {
             if w.ctes[..n].iter().any(|o| o.name == c.name) {
                 let e = err!(
@@ -711,6 +771,7 @@ impl Analyser<'_> {
             if w.recursive && self.recursive_cte(c)? {
                 continue;
             }
+            self.refuse_search_and_cycle(c)?;
             let q = self.statement(&c.statement)?;
             // Further in it might be run often, or never.
             if q.command != Command::Select && self.levels.len() > 1 {
@@ -778,6 +839,8 @@ impl Analyser<'_> {
             recursive: false,
             materialized: c.materialized,
             references: 0,
+            search: None,
+            cycle: None,
         })
     }
 }

@@ -284,8 +284,10 @@ impl Analyser<'_> {
         // The left side alone gives the columns.
         let mut first = self.nested(|a| a.select(left))?;
         first.plain_outputs();
-        let provisional = self.make_cte(c, first)?;
+        let mut provisional = self.make_cte(c, first)?;
         let types = provisional.types.clone();
+        let own = provisional.columns.clone();
+        self.add_search_and_cycle(c, &mut provisional)?;
         let columns = provisional.columns.clone();
         let owner = self.levels.len() - 1;
         self.level().ctes.push(Cte { recursive: true, ..provisional });
@@ -293,8 +295,10 @@ impl Analyser<'_> {
         let saved = self.levels[owner].recursive.replace(index);
         let made = self.nested(|a| a.recursive_union(s, *all, left, right, &types, &c.name, *loc));
         self.levels[owner].recursive = saved;
+        let made = made?;
+        self.check_search_and_cycle(c, [left, right], &own)?;
         let cte = &mut self.levels[owner].ctes[index];
-        *cte.query = made?;
+        *cte.query = made;
         cte.columns = columns;
         cte.references = 0;
         cte.recursive = true;
@@ -421,6 +425,7 @@ pub(crate) fn empty_query() -> Query {
     Query {
         command: Command::Select,
         ctes: Vec::new(),
+        recursive_with: false,
         range_table: Vec::new(),
         result_rte: None,
         from: Vec::new(),
@@ -428,6 +433,8 @@ pub(crate) fn empty_query() -> Query {
         targets: Vec::new(),
         group_exprs: Vec::new(),
         grouping_sets: Vec::new(),
+        group_items: Vec::new(),
+        group_distinct: false,
         having: None,
         windows: Vec::new(),
         distinct: Distinct::No,

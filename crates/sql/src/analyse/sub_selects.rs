@@ -1,6 +1,7 @@
 //! Sub-selects in expressions.
 
 use super::Analyser;
+use super::aggregates::of_query_around;
 use super::coerce::{array_type, name};
 use crate::parse::ast::{self, ExprKind, Loc, OpName, Select};
 use crate::query::{Query, TargetEntry};
@@ -28,7 +29,7 @@ fn numbered(e: &Expr, subs: &[Query]) -> Expr {
         {
             *subquery = first;
         }
-        false
+        of_query_around(e)
     });
     e
 }

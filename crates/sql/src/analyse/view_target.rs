@@ -1,4 +1,4 @@
-//! INSERT, UPDATE and DELETE of a view: written through to the table below it.
+//! INSERT, UPDATE, DELETE and MERGE of a view: written through to the table below it.
 //!
 //! # Purpose
 //! The statement is analysed with the view's columns as names see them. [`Analyser::write_through`] then puts the table, or view, that the
@@ -7,7 +7,8 @@
 //! # Layout
 //! The target stays entry 0 of the range table, and `excluded`, OLD and NEW stay where they are. The view itself becomes an entry that stands
 //! in no FROM, for its privileges and its lock. A view's column is what it is made of, sub-selects included, wherever it is named; its
-//! condition is one of UPDATE's and DELETE's own, so that it is asked again of a newer version of a row.
+//! condition is one of UPDATE's and DELETE's own, so that it is asked again of a newer version of a row; in a MERGE it is one of the target's
+//! alone, so that to the join there are no rows but those that the view shows.
 
 use super::Analyser;
 use super::dml::default_value;
@@ -16,7 +17,7 @@ use crate::parse::ast::Loc;
 use crate::plan::query_walk::{
     nested_queries, shift_expr_levels, shift_query_levels, visit, visit_own,
 };
-use crate::query::{Command, Query, RangeTableEntry, RteKind, TargetEntry, ViewCheck};
+use crate::query::{Command, MergeAction, Query, RangeTableEntry, RteKind, TargetEntry, ViewCheck};
 use crate::updatable::{self, CheckOption};
 use base::{Oid, Result, SqlError, SqlState, bail, err};
 use engine::catalog::model::{Column, RelationKind, Table};
@@ -277,9 +278,7 @@ impl Analyser<'_> {
         if let Some((_, e)) = refused.into_iter().min_by_key(|r| r.0) {
             return Err(e);
         }
-        if q.command == Command::Insert {
-            fill_in(q, &table);
-        }
+        inserted_lists(q).for_each(|list| fill_in(list, &table));
         Ok(())
     }
 
@@ -291,14 +290,12 @@ impl Analyser<'_> {
         defaulted: &mut Vec<i32>,
     ) -> Result<()> {
         let query = updatable::view_query(self.catalog, view)?;
-        let writes = q.command != Command::Delete;
+        let writes = writes_rows(q);
         if let Some(why) = updatable::not_updatable(self.catalog, &query, writes)? {
-            return Err(refused(q.command, view, why));
+            return Err(refused(q, view, why));
         }
         let Some((base, _)) = updatable::base_of(&query) else { return Ok(()) };
-        if q.command == Command::Insert {
-            own_defaults(q, view, defaulted);
-        }
+        inserted_lists(q).for_each(|list| own_defaults(list, view, defaulted));
         check_columns(q, view, &query)?;
         let below = self.base_table(&query)?;
         for columns in [&mut q.named, defaulted] {
@@ -368,12 +365,45 @@ impl Analyser<'_> {
     }
 }
 
+/// Does it give values to columns?
+fn writes_rows(q: &Query) -> bool {
+    match &q.merge {
+        Some(m) => m
+            .clauses
+            .iter()
+            .any(|c| matches!(c.action, MergeAction::Insert(_) | MergeAction::Update(_))),
+        None => q.command != Command::Delete,
+    }
+}
+
+/// The columns of INSERT, or of each of MERGE's.
+fn inserted_lists(q: &mut Query) -> impl Iterator<Item = &mut Vec<TargetEntry>> {
+    let own = (q.command == Command::Insert).then_some(&mut q.targets);
+    let clauses = q.merge.iter_mut().flat_map(|m| &mut m.clauses);
+    let of_clauses = clauses.filter_map(|c| match &mut c.action {
+        MergeAction::Insert(list) => Some(list),
+        _ => None,
+    });
+    own.into_iter().chain(of_clauses)
+}
+
+/// All lists of columns that get values.
+fn assigned_lists(q: &mut Query) -> impl Iterator<Item = &mut Vec<TargetEntry>> {
+    let on_conflict = q.on_conflict.iter_mut().filter_map(|c| c.update.as_mut());
+    let clauses = q.merge.iter_mut().flat_map(|m| &mut m.clauses);
+    let of_clauses = clauses.filter_map(|c| match &mut c.action {
+        MergeAction::Insert(list) | MergeAction::Update(list) => Some(list),
+        MergeAction::Delete | MergeAction::Nothing => None,
+    });
+    std::iter::once(&mut q.targets).chain(on_conflict).chain(of_clauses)
+}
+
 /// INSERT's columns in the table's order, with the table's defaults for those that got no value.
-fn fill_in(q: &mut Query, table: &Table) {
-    let mut given = std::mem::take(&mut q.targets);
+fn fill_in(targets: &mut Vec<TargetEntry>, table: &Table) {
+    let mut given = std::mem::take(targets);
     for c in table.columns.iter().filter(|c| !c.dropped) {
         let at = given.iter().position(|t| t.target_column == Some(c.number));
-        q.targets.push(match at {
+        targets.push(match at {
             Some(at) => given.swap_remove(at),
             None => assignment(c, default_value(c)),
         });
@@ -421,47 +451,59 @@ pub(super) fn over_below(e: &Expr, columns: &[Option<Expr>]) -> Expr {
 }
 
 /// An INSERT into a view that has defaults of its own.
-fn own_defaults(q: &mut Query, view: &Table, defaulted: &mut Vec<i32>) {
+fn own_defaults(targets: &mut Vec<TargetEntry>, view: &Table, defaulted: &mut Vec<i32>) {
     for c in &view.columns {
         if let Some(default) = c.any_default()
-            && !q.targets.iter().any(|t| t.target_column == Some(c.number))
+            && !targets.iter().any(|t| t.target_column == Some(c.number))
         {
-            q.targets.push(assignment(c, (**default).clone()));
+            targets.push(assignment(c, (**default).clone()));
             defaulted.push(c.number);
         }
     }
 }
 
 /// A view that is not written through.
-fn refused(command: Command, view: &Table, why: &str) -> base::Error {
-    let (verb, gerund, event) = match command {
+fn refused(q: &Query, view: &Table, why: &str) -> base::Error {
+    let in_merge = q.merge.iter().flat_map(|m| &m.clauses).find_map(|c| match &c.action {
+        MergeAction::Insert(_) => Some(Command::Insert),
+        MergeAction::Update(_) => Some(Command::Update),
+        MergeAction::Delete => Some(Command::Delete),
+        MergeAction::Nothing => None,
+    });
+    if q.command == Command::Merge && in_merge.is_none() {
+        return base::Error::unsupported("MERGE that does nothing into such a view");
+    }
+    let (verb, gerund, event) = match in_merge.unwrap_or(q.command) {
         Command::Insert => ("insert into", "inserting into", "INSERT"),
         Command::Update => ("update", "updating", "UPDATE"),
         _ => ("delete from", "deleting from", "DELETE"),
     };
     let text = format!("cannot {verb} view \"{}\"", view.name);
-    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
-        .detail(why)
-        .hint(format!(
+    let hint = match q.command {
+        Command::Merge => format!(
+            "To enable {gerund} the view using MERGE, provide an INSTEAD OF {event} trigger."
+        ),
+        _ => format!(
             "To enable {gerund} the view, provide an INSTEAD OF {event} trigger or an unconditional ON {event} DO INSTEAD rule."
-        ))
-        .into()
-}
-
-fn assigned(q: &Query) -> impl Iterator<Item = &TargetEntry> {
-    let on_conflict = q.on_conflict.iter().flat_map(|c| c.update.iter().flatten());
-    q.targets.iter().chain(on_conflict)
+        ),
+    };
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text).detail(why).hint(hint).into()
 }
 
 /// Refuses values for columns that are no columns of the table below.
-fn check_columns(q: &Query, view: &Table, query: &Query) -> Result<()> {
-    if q.command == Command::Delete {
+fn check_columns(q: &mut Query, view: &Table, query: &Query) -> Result<()> {
+    if !writes_rows(q) {
         return Ok(());
     }
-    let verb = if q.command == Command::Insert { "insert into" } else { "update" };
+    let verb = match q.command {
+        Command::Insert => "insert into",
+        Command::Merge => "merge into",
+        _ => "update",
+    };
     for c in &view.columns {
+        let is = |t: &TargetEntry| t.target_column == Some(c.number);
         let named = q.named.contains(&c.number);
-        if (named || assigned(q).any(|t| t.target_column == Some(c.number)))
+        if (named || assigned_lists(q).any(|list| list.iter().any(is)))
             && let Err(why) = updatable::base_column(query, c.number)
         {
             let text = format!("cannot {verb} column \"{}\" of view \"{}\"", c.name, view.name);
@@ -513,8 +555,7 @@ fn put_below(
 
 /// The assignments are of the columns below.
 fn rename_targets(q: &mut Query, below: &Table, query: &Query) -> Result<()> {
-    let on_conflict = q.on_conflict.iter_mut().filter_map(|c| c.update.as_mut());
-    for list in std::iter::once(&mut q.targets).chain(on_conflict) {
+    for list in assigned_lists(q) {
         let mut seen = Vec::new();
         for t in list.iter_mut() {
             let Some(n) = t.target_column.and_then(|n| updatable::base_column(query, n).ok())

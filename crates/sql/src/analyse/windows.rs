@@ -48,10 +48,11 @@ impl Analyser<'_> {
         let clause = self.enter(Clause::Window);
         let w = self.window(spec)?;
         self.enter(clause);
-        let text = format!("{:?}{:?}{:?}", w.partition_by, w.order_by, w.frame);
-        let same = |o: &WindowDefinition| {
-            format!("{:?}{:?}{:?}", o.partition_by, o.order_by, o.frame) == text
+        let text = |w: &WindowDefinition| {
+            format!("{:?}{:?}{:?}{:?}", w.base, w.partition_by, w.order_by, w.frame)
         };
+        let wanted = text(&w);
+        let same = |o: &WindowDefinition| text(o) == wanted;
         let windows = &mut self.level().windows;
         if let Some(i) = windows.iter().position(same) {
             return Ok(i);
@@ -88,6 +89,7 @@ impl Analyser<'_> {
             partition_by.push(x);
         }
         let mut order_by = self.sort_keys(&spec.order_by)?;
+        let ordered_as_base = spec.base.is_some() && order_by.is_empty();
         if let Some(base) = &spec.base {
             let i = self.named(base, spec.loc)?;
             let b = self.level().windows[i].clone();
@@ -118,7 +120,14 @@ impl Analyser<'_> {
         }
         let frame = self.window_frame(spec, &order_by)?;
         self.enter(saved);
-        Ok(WindowDefinition { name: None, partition_by, order_by, frame })
+        Ok(WindowDefinition {
+            name: None,
+            base: spec.base.clone(),
+            ordered_as_base,
+            partition_by,
+            order_by,
+            frame,
+        })
     }
 
     fn window_frame(&mut self, spec: &WindowSpec, order_by: &[SortKey]) -> Result<WindowFrame> {
@@ -129,6 +138,7 @@ impl Analyser<'_> {
                 end: FrameBound::CurrentRow,
                 exclude: FrameExclude::NoOthers,
                 explicit: false,
+                open: false,
             });
         };
         let offset = |b: &Bound| matches!(b, Bound::Preceding(_) | Bound::Following(_));
@@ -150,7 +160,14 @@ impl Analyser<'_> {
             Some(b) => self.bound(b, f.mode, key, f.loc)?,
             None => FrameBound::CurrentRow,
         };
-        Ok(WindowFrame { mode: f.mode, start, end, exclude: f.exclude, explicit: true })
+        Ok(WindowFrame {
+            mode: f.mode,
+            start,
+            end,
+            exclude: f.exclude,
+            explicit: true,
+            open: f.end.is_none(),
+        })
     }
 
     fn bound(

@@ -25,9 +25,6 @@ impl Ddl<'_> {
     /// # Errors
     /// `42P07`, `42P16`, `0A000`; the query's own.
     pub fn create_view(&mut self, s: &CreateView) -> Result<()> {
-        if s.recursive {
-            return Err(Error::unsupported("CREATE RECURSIVE VIEW"));
-        }
         let env = std::rc::Rc::clone(self.session.env());
         let mut params = ParamTypes::fixed(Vec::new());
         let query = analysed_under_locks(self.state(), &mut || {

@@ -134,6 +134,15 @@ impl Printer<'_> {
                 self.text("))");
                 Ok(())
             }
+            ("substring", [value, pattern, escape]) if pattern.ty().oid == types::oids::TEXT => {
+                self.words("SUBSTRING(", value, &[" SIMILAR "], std::slice::from_ref(pattern))?;
+                self.out.pop();
+                self.words(" ESCAPE ", escape, &[], &[])
+            }
+            // A regular expression, which has no words of its own.
+            ("substring", [_, pattern]) if pattern.ty().oid == types::oids::TEXT => {
+                self.function_like(&quote_ident(&name), args)
+            }
             ("substring", [value, rest @ ..]) => {
                 self.words("SUBSTRING(", value, &[" FROM ", " FOR "], rest)
             }
@@ -175,13 +184,15 @@ impl Printer<'_> {
                 self.text(")");
                 Ok(())
             }
-            ("normalize", [value, Expr::Const(Constant { value: Datum::Text(form), .. })]) => {
+            ("normalize", [value, Expr::Const(Constant { value: Datum::Text(form), .. })])
+                if form.as_str() != "NFC" =>
+            {
                 self.text("NORMALIZE(");
                 self.quiet(value)?;
                 self.text(&format!(", {})", form.as_str()));
                 Ok(())
             }
-            ("normalize", [value]) => {
+            ("normalize", [value, ..]) => {
                 self.text("NORMALIZE(");
                 self.quiet(value)?;
                 self.text(")");
@@ -294,7 +305,11 @@ impl Printer<'_> {
     pub fn window(&mut self, d: &WindowDefinition) -> Result<()> {
         self.text("(");
         let mut space = "";
-        if !d.partition_by.is_empty() {
+        if let Some(base) = &d.base {
+            self.text(&quote_ident(base).into_owned_string());
+            space = " ";
+        }
+        if !d.partition_by.is_empty() && d.base.is_none() {
             self.text("PARTITION BY ");
             for (i, e) in d.partition_by.iter().enumerate() {
                 self.text(if i > 0 { ", " } else { "" });
@@ -302,7 +317,7 @@ impl Printer<'_> {
             }
             space = " ";
         }
-        if !d.order_by.is_empty() {
+        if !d.order_by.is_empty() && !d.ordered_as_base {
             self.text(space);
             self.text("ORDER BY ");
             self.sort_keys(&d.order_by)?;
@@ -311,13 +326,16 @@ impl Printer<'_> {
         if d.frame.explicit {
             self.text(space);
             self.text(match d.frame.mode {
-                FrameMode::Rows => "ROWS BETWEEN ",
-                FrameMode::Range => "RANGE BETWEEN ",
-                FrameMode::Groups => "GROUPS BETWEEN ",
+                FrameMode::Rows => "ROWS ",
+                FrameMode::Range => "RANGE ",
+                FrameMode::Groups => "GROUPS ",
             });
+            self.text(if d.frame.open { "" } else { "BETWEEN " });
             self.bound(&d.frame.start)?;
-            self.text(" AND ");
-            self.bound(&d.frame.end)?;
+            if !d.frame.open {
+                self.text(" AND ");
+                self.bound(&d.frame.end)?;
+            }
             self.text(match d.frame.exclude {
                 FrameExclude::NoOthers => "",
                 FrameExclude::CurrentRow => " EXCLUDE CURRENT ROW",

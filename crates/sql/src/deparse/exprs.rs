@@ -311,7 +311,15 @@ impl Printer<'_> {
                 self.text(&format!("${number}"));
                 Ok(())
             }
-            Expr::Aggregate(a) => self.aggregate(a),
+            Expr::Aggregate(a) => {
+                let before = self.owner_up;
+                if a.levels_up > 0 {
+                    self.owner_up = a.levels_up as usize;
+                }
+                let done = self.aggregate(a);
+                self.owner_up = before;
+                done
+            }
             Expr::Window(w) => self.window_call(w),
             Expr::Grouping(indexes) => {
                 self.text("GROUPING(");
@@ -501,7 +509,9 @@ impl Printer<'_> {
                 self.constant(c, true)?;
             }
             _ => {
-                if !self.pretty || !is_simple(arg) {
+                if matches!(arg, Expr::Row { .. }) {
+                    self.expr(arg)?;
+                } else if !self.pretty || !is_simple(arg) {
                     self.text("(");
                     self.quiet(arg)?;
                     self.text(")");
@@ -591,7 +601,8 @@ impl Printer<'_> {
     }
 
     fn sub_link(&mut self, kind: SubLinkKind, subquery: usize, test: Option<&Expr>) -> Result<()> {
-        let Some(q) = self.levels.last().and_then(|l| l.query.sub_selects.get(subquery)) else {
+        let owner = self.levels.len().checked_sub(self.owner_up + 1);
+        let Some(q) = owner.and_then(|o| self.levels[o].query.sub_selects.get(subquery)) else {
             return Err(base::Error::unsupported("printing a sub-select outside a query"));
         };
         self.text(match kind {

@@ -48,6 +48,8 @@ pub(crate) struct Printer<'a> {
     pub in_case: bool,
     /// The operand that a CASE's WHEN leaves out.
     pub sub_columns: Vec<String>,
+    /// How many levels out the query is whose sub-selects are meant: within an aggregate, the one that it belongs to.
+    pub owner_up: usize,
 }
 
 /// An expression over one table (defaults, checks, index keys): entry 0's columns are `columns`.
@@ -67,6 +69,7 @@ pub fn expression(e: &Expr, columns: &[String], pretty: bool, env: &dyn Env) -> 
         indent: 0,
         in_case: false,
         sub_columns: Vec::new(),
+        owner_up: 0,
     };
     p.quiet(e)?;
     Ok(p.out)
@@ -95,6 +98,7 @@ pub fn query(
         indent: 0,
         in_case: false,
         sub_columns: Vec::new(),
+        owner_up: 0,
     };
     p.query(q)?;
     p.out.push(';');

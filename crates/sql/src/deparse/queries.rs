@@ -4,12 +4,13 @@ use super::Printer;
 use super::exprs::IntoOwnedString;
 use super::names::Level;
 use crate::query::{
-    Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind, SetOp, SetOperation,
+    Command, Cte, Distinct, FromItem, GroupingItem, JoinKind, Query, RangeTableEntry, RteKind,
+    SetOp, SetOperation,
 };
 use base::{Oid, Result};
 use engine::catalog::model::Column;
 use expr::Expr;
-use types::quote_ident;
+use types::{Datum, quote_ident};
 
 /// Does a function in FROM yield what its column definition list says?
 fn is_defined(call: &Expr) -> bool {
@@ -45,7 +46,8 @@ impl<'a> Printer<'a> {
         'a: 'b,
     {
         // A printer of its own borrows for as long as this level lasts.
-        let mut levels: Vec<Level<'b>> = self.levels.to_vec();
+        let around = self.levels.len().saturating_sub(self.owner_up);
+        let mut levels: Vec<Level<'b>> = self.levels[..around].to_vec();
         levels.push(Level::new(q, &self.levels));
         let mut inner = Printer {
             out: std::mem::take(&mut self.out),
@@ -59,6 +61,7 @@ impl<'a> Printer<'a> {
             indent: self.indent,
             in_case: false,
             sub_columns: Vec::new(),
+            owner_up: 0,
         };
         let r = inner.body(q);
         self.out = inner.out;
@@ -184,7 +187,7 @@ impl<'a> Printer<'a> {
         if q.ctes.is_empty() {
             return Ok(());
         }
-        let recursive = q.ctes.iter().any(|c| c.recursive);
+        let recursive = q.recursive_with || q.ctes.iter().any(|c| c.recursive);
         self.text(if recursive { " WITH RECURSIVE " } else { " WITH " });
         for (i, c) in q.ctes.iter().enumerate() {
             if i > 0 {
@@ -192,9 +195,10 @@ impl<'a> Printer<'a> {
             }
             self.text(&quote_ident(&c.name).into_owned_string());
             let own: Vec<&str> = c.query.targets.iter().map(|t| t.name.as_str()).collect();
-            if !own.iter().copied().eq(c.columns.iter().map(String::as_str)) {
+            let shown = &c.columns[..c.columns.len() - c.added_columns()];
+            if !own.iter().copied().eq(shown.iter().map(String::as_str)) {
                 let names: Vec<String> =
-                    c.columns.iter().map(|n| quote_ident(n).into_owned_string()).collect();
+                    shown.iter().map(|n| quote_ident(n).into_owned_string()).collect();
                 self.text(&format!("({})", names.join(", ")));
             }
             self.text(match c.materialized {
@@ -208,8 +212,35 @@ impl<'a> Printer<'a> {
             self.indent -= 8;
             self.line(8);
             self.text(")");
+            self.search_and_cycle(c)?;
         }
         self.line(0);
+        Ok(())
+    }
+
+    /// SEARCH and CYCLE of a WITH query.
+    fn search_and_cycle(&mut self, c: &Cte) -> Result<()> {
+        let names = |list: &[String]| {
+            let quoted: Vec<String> =
+                list.iter().map(|n| quote_ident(n).into_owned_string()).collect();
+            quoted.join(", ")
+        };
+        if let Some(s) = &c.search {
+            let order = if s.breadth_first { "BREADTH" } else { "DEPTH" };
+            let (columns, sequence) = (names(&s.columns), quote_ident(&s.sequence));
+            self.text(&format!(" SEARCH {order} FIRST BY {columns} SET {sequence}"));
+        }
+        let Some(cycle) = &c.cycle else { return Ok(()) };
+        let mark = quote_ident(&cycle.mark).into_owned_string();
+        self.text(&format!(" CYCLE {} SET {mark}", names(&cycle.columns)));
+        let is = |e: &Expr, b: bool| matches!(e, Expr::Const(c) if matches!(c.value, Datum::Bool(v) if v == b));
+        if !is(&cycle.value, true) || !is(&cycle.default, false) {
+            self.text(" TO ");
+            self.expr(&cycle.value)?;
+            self.text(" DEFAULT ");
+            self.expr(&cycle.default)?;
+        }
+        self.text(&format!(" USING {}", quote_ident(&cycle.path)));
         Ok(())
     }
 
@@ -283,9 +314,14 @@ impl<'a> Printer<'a> {
         }
         if !q.grouping_sets.is_empty() {
             self.line(2);
-            self.text("GROUP BY ");
+            self.text(if q.group_distinct { "GROUP BY DISTINCT " } else { "GROUP BY " });
             let plain = q.grouping_sets.len() == 1;
-            if plain {
+            if !q.group_items.is_empty() {
+                for (i, item) in q.group_items.iter().enumerate() {
+                    self.text(if i > 0 { ", " } else { "" });
+                    self.grouping_item(q, item, true)?;
+                }
+            } else if plain {
                 for (i, g) in q.grouping_sets[0].iter().enumerate() {
                     if i > 0 {
                         self.text(", ");
@@ -329,6 +365,42 @@ impl<'a> Printer<'a> {
                 self.window(w)?;
             }
         }
+        Ok(())
+    }
+
+    /// An element of GROUP BY. `bare`: a list of one needs no parentheses there.
+    fn grouping_item(&mut self, q: &Query, item: &GroupingItem, bare: bool) -> Result<()> {
+        let (head, parts) = match item {
+            GroupingItem::Set(set) => return self.grouping_set(q, set, bare),
+            GroupingItem::Rollup(parts) => ("ROLLUP(", parts),
+            GroupingItem::Cube(parts) => ("CUBE(", parts),
+            GroupingItem::Sets(items) => {
+                self.text("GROUPING SETS (");
+                for (i, item) in items.iter().enumerate() {
+                    self.text(if i > 0 { ", " } else { "" });
+                    self.grouping_item(q, item, false)?;
+                }
+                self.text(")");
+                return Ok(());
+            }
+        };
+        self.text(head);
+        for (i, part) in parts.iter().enumerate() {
+            self.text(if i > 0 { ", " } else { "" });
+            self.grouping_set(q, part, true)?;
+        }
+        self.text(")");
+        Ok(())
+    }
+
+    fn grouping_set(&mut self, q: &Query, set: &[usize], bare: bool) -> Result<()> {
+        let parens = !bare || set.len() != 1;
+        self.text(if parens { "(" } else { "" });
+        for (i, g) in set.iter().enumerate() {
+            self.text(if i > 0 { ", " } else { "" });
+            self.sort_expr(&q.group_exprs[*g])?;
+        }
+        self.text(if parens { ")" } else { "" });
         Ok(())
     }
 
@@ -380,6 +452,9 @@ impl<'a> Printer<'a> {
                     let names: Vec<String> =
                         j.using.iter().map(|n| quote_ident(n).into_owned_string()).collect();
                     self.text(&format!(" USING ({})", names.join(", ")));
+                    if let Some(alias) = &j.using_alias {
+                        self.text(&format!(" AS {}", quote_ident(alias)));
+                    }
                 } else if let Some(on) = &j.on {
                     self.text(" ON ");
                     if self.pretty {

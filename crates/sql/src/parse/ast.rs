@@ -436,6 +436,28 @@ pub struct CteDefinition {
     pub columns: Vec<String>,
     pub materialized: Option<bool>,
     pub statement: Box<QueryStatement>,
+    pub search: Option<Search>,
+    pub cycle: Option<Cycle>,
+    pub loc: Loc,
+}
+
+/// SEARCH … FIRST BY … SET …
+#[derive(Clone, Debug)]
+pub struct Search {
+    pub breadth_first: bool,
+    pub columns: Vec<String>,
+    pub sequence: String,
+    pub loc: Loc,
+}
+
+/// CYCLE … SET … [TO … DEFAULT …] USING …
+#[derive(Clone, Debug)]
+pub struct Cycle {
+    pub columns: Vec<String>,
+    pub mark: String,
+    pub value: Option<Expr>,
+    pub default: Option<Expr>,
+    pub path: String,
     pub loc: Loc,
 }
 

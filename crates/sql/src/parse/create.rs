@@ -267,11 +267,17 @@ impl Parser<'_> {
         recursive: bool,
     ) -> Result<UtilityStatement> {
         let name = self.object_name()?;
-        let columns = if self.is_op("(") { self.paren_list(Self::name)? } else { Vec::new() };
+        let listed = recursive || self.is_op("(");
+        let columns = if listed { self.paren_list(Self::name)? } else { Vec::new() };
         let options = self.with_storage()?;
         self.expect("as")?;
-        let query = QueryStatement::Select(self.select()?);
+        let mut query = self.select()?;
+        if recursive {
+            query = super::select::recursive_view(&name.name, &columns, query);
+        }
+        let query = QueryStatement::Select(query);
         let mut check_option = None;
+        let check_at = self.loc();
         if self.accept("with") {
             let local = self.accept("local");
             if !local {
@@ -279,11 +285,14 @@ impl Parser<'_> {
             }
             self.expect_all(&["check", "option"])?;
             check_option = Some(if local { "local" } else { "cascaded" }.to_owned());
+            if recursive {
+                let text = "WITH CHECK OPTION not supported on recursive views";
+                return self.error_here(err!(FEATURE_NOT_SUPPORTED, "{text}"), check_at);
+            }
         }
         Ok(U::CreateView(Box::new(CreateView {
             or_replace,
             temporary,
-            recursive,
             name,
             columns,
             options,

@@ -1,8 +1,9 @@
 //! SELECT, VALUES, set operations, WITH, windows; FROM is in `from`.
 
 use super::ast::{
-    Bound, CteDefinition, DistinctClause, ExprKind, Frame, GroupItem, IntoClause, Loc, Locking,
-    OpName, QueryStatement, Select, SelectBody, SelectCore, SortBy, Target, WindowSpec, With,
+    Bound, CteDefinition, Cycle, DistinctClause, ExprKind, Frame, GroupItem, IntoClause, Loc,
+    Locking, ObjectName, OpName, QueryStatement, Search, Select, SelectBody, SelectCore, SortBy,
+    TableRef, Target, WindowSpec, With,
 };
 use super::expr::{boxed, node};
 use super::lexer::Kind;
@@ -24,6 +25,40 @@ pub(super) fn plain(body: SelectBody, loc: Loc) -> Select {
         locking: Vec::new(),
         loc,
     }
+}
+
+/// `CREATE RECURSIVE VIEW name (columns) AS query` is a view of WITH RECURSIVE, of that name, with these columns.
+pub(super) fn recursive_view(name: &str, columns: &[String], query: Select) -> Select {
+    let loc = query.loc;
+    let column =
+        |c: &String| Target { expr: node(ExprKind::Column(vec![c.clone()]), loc), alias: None };
+    let core = SelectCore {
+        distinct: DistinctClause::No,
+        targets: columns.iter().map(column).collect(),
+        into: None,
+        from: vec![TableRef::Table {
+            name: ObjectName { catalog: None, schema: None, name: name.to_owned(), loc },
+            only: false,
+            alias: None,
+            sample: None,
+        }],
+        filter: None,
+        group_by: Vec::new(),
+        group_distinct: false,
+        having: None,
+        windows: Vec::new(),
+    };
+    let cte = CteDefinition {
+        name: name.to_owned(),
+        columns: columns.to_vec(),
+        materialized: None,
+        statement: Box::new(QueryStatement::Select(query)),
+        search: None,
+        cycle: None,
+        loc,
+    };
+    let with = Some(With { recursive: true, ctes: vec![cte], loc });
+    Select { with, ..plain(SelectBody::Core(Box::new(core)), loc) }
 }
 
 impl Parser<'_> {
@@ -49,12 +84,45 @@ impl Parser<'_> {
             p.expect_op("(")?;
             let statement = Box::new(p.deeper(Self::query_statement)?);
             p.expect_op(")")?;
-            if p.is_any(&["search", "cycle"]) {
-                return Err(base::Error::unsupported("SEARCH and CYCLE in WITH"));
-            }
-            Ok(CteDefinition { name, columns, materialized, statement, loc })
+            let (search, cycle) = (p.search_clause()?, p.cycle_clause()?);
+            Ok(CteDefinition { name, columns, materialized, statement, search, cycle, loc })
         })?;
         Ok(Some(With { recursive, ctes, loc }))
+    }
+
+    /// SEARCH behind a WITH query.
+    fn search_clause(&mut self) -> Result<Option<Search>> {
+        let loc = self.loc();
+        if !self.accept("search") {
+            return Ok(None);
+        }
+        let breadth_first = self.accept("breadth");
+        if !breadth_first {
+            self.expect("depth")?;
+        }
+        self.expect_all(&["first", "by"])?;
+        let columns = self.list(Self::name)?;
+        self.expect("set")?;
+        Ok(Some(Search { breadth_first, columns, sequence: self.name()?, loc }))
+    }
+
+    /// CYCLE behind a WITH query.
+    fn cycle_clause(&mut self) -> Result<Option<Cycle>> {
+        let loc = self.loc();
+        if !self.accept("cycle") {
+            return Ok(None);
+        }
+        let columns = self.list(Self::name)?;
+        self.expect("set")?;
+        let mark = self.name()?;
+        let (mut value, mut default) = (None, None);
+        if self.accept("to") {
+            value = Some(self.primary()?);
+            self.expect("default")?;
+            default = Some(self.primary()?);
+        }
+        self.expect("using")?;
+        Ok(Some(Cycle { columns, mark, value, default, path: self.name()?, loc }))
     }
 
     /// A query or DML statement.

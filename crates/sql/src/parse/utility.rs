@@ -305,7 +305,6 @@ impl UtilityOption {
 pub struct CreateView {
     pub or_replace: bool,
     pub temporary: bool,
-    pub recursive: bool,
     pub name: ObjectName,
     pub columns: Vec<String>,
     pub options: Vec<UtilityOption>,

@@ -39,6 +39,7 @@ pub(crate) mod query_walk;
 mod rels;
 mod run_condition;
 mod sample;
+mod search_cycle;
 mod selectivity;
 mod set_ops;
 mod skip_scan;
@@ -596,7 +597,7 @@ pub struct Modify {
     pub tid_slot: usize,
     /// UPDATE, DELETE, MERGE: (slot, column) of the target in the input row.
     pub old_slots: Vec<(usize, i32)>,
-    /// UPDATE, DELETE: conditions to hold on a newer version, over the input row.
+    /// UPDATE, DELETE: conditions to hold on a newer version, over the input row. MERGE: without them there is no such row.
     pub recheck: Option<Expr>,
     /// Over (INSERT) the table's columns, (UPDATE, DELETE, MERGE) the input row with the target's columns
     /// replaced by the new ones.

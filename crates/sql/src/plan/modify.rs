@@ -252,8 +252,8 @@ fn plan_update(
             extra.push(Expr::Var { levels_up: 0, rte, column: c.number, ty: c.ty });
         }
     }
-    // A row of MERGE that its condition is not true of any more may still be one that does not match.
-    let recheck = if merge.is_some() { Vec::new() } else { s.recheck_quals() };
+    // A row of MERGE that its condition is not true of any more may still be one that does not match, if a view still shows it.
+    let recheck = if merge.is_some() { s.q.rechecks.clone() } else { s.recheck_quals() };
     extra.extend(recheck.iter().cloned());
     extra.extend(merge.iter_mut().flat_map(|m| m.exprs_mut()).map(|e| e.clone()));
     let paths = s.solve(&extra, None)?;

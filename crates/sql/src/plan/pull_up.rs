@@ -515,12 +515,38 @@ pub(crate) fn merged_tree(sub: &mut Query, merge: &mut Merge) -> JoinTree {
 
 /// FROM and WHERE of a query as a tree; WHERE is taken out of the query.
 pub(crate) fn query_tree(q: &mut Query) -> JoinTree {
-    let items = from_tree(&q.from);
+    let mut items = from_tree(&q.from);
     let mut quals = Vec::new();
     if let Some(f) = q.filter.take() {
         conjuncts(f, &mut quals);
     }
+    if q.command == Command::Merge
+        && let Some(target) = q.result_rte
+        && !quals.is_empty()
+    {
+        // The view that is written through shows no other rows of the target, newer versions included.
+        q.rechecks.clone_from(&quals);
+        items.iter_mut().for_each(|item| restrict(item, target, &mut quals));
+    }
     JoinTree::Group { items, quals }
+}
+
+/// Asks conditions of the relation `rel` where it stands in the tree.
+fn restrict(tree: &mut JoinTree, rel: usize, asked: &mut Vec<Expr>) {
+    match tree {
+        JoinTree::Rel(i) if *i == rel => {
+            let quals = std::mem::take(asked);
+            *tree = JoinTree::Group { items: vec![JoinTree::Rel(rel)], quals };
+        }
+        JoinTree::Rel(_) => {}
+        JoinTree::Group { items, .. } => {
+            items.iter_mut().for_each(|i| restrict(i, rel, asked));
+        }
+        JoinTree::Join { left, right, .. } => {
+            restrict(left, rel, asked);
+            restrict(right, rel, asked);
+        }
+    }
 }
 
 fn shift_rels(tree: &mut JoinTree, by: usize) {

@@ -194,6 +194,11 @@ pub(crate) struct Merge {
 
 impl Visitor for Merge {
     fn expr(&mut self, e: &mut Expr, depth: u32) -> bool {
+        if matches!(e, Expr::Aggregate(a) if a.levels_up > depth) {
+            // All in it is that level's, or further out; its sub-selects are numbered there.
+            shift_expr_levels(e, depth + 1, -1);
+            return true;
+        }
         if let Expr::SubLink { subquery, .. } = e
             && depth == 0
         {
@@ -205,10 +210,6 @@ impl Visitor for Merge {
             } else if *levels_up > depth {
                 *levels_up -= 1;
             }
-        } else if let Some(l) = level(e)
-            && *l > depth
-        {
-            *l -= 1;
         }
         false
     }

@@ -161,11 +161,11 @@ pub(crate) fn plan_recursive(
 ) -> Result<(usize, f64, i32)> {
     let store = g.ctes.len();
     g.ctes.push(placeholder(&def.name));
-    let q = &def.query;
+    let q = super::search_cycle::written_out(def, number)?;
     let Some(SetOperation::Node { op: SetOp::Union, all, left, right, .. }) = &q.set_operation
     else {
         // Not recursive after all.
-        let level = plan_level(g, (**q).clone(), 0.0)?;
+        let level = plan_level(g, q.clone(), 0.0)?;
         let (rows, width) = (level.node.rows, level.node.width);
         g.ctes[store].node = level.node;
         return Ok((store, rows, width));
@@ -177,7 +177,7 @@ pub(crate) fn plan_recursive(
         return Err(base::Error::unsupported("WITH inside a recursive query"));
     }
     let level = g.frames.len() - 1;
-    let mut copy = (**q).clone();
+    let mut copy = q.clone();
     g.frames.push(Vec::<CteFrame>::new());
     let (l, _) = plan_tree(g, &mut copy, left, 0.0)?;
     let rows = l.rows * 10.0;

@@ -7,7 +7,7 @@
 //! - it holds: the clauses for matched rows are gone through from the first on, over the new version;
 //! - it does not: the row is two now, one of the target alone and one of the source alone, and each goes through the clauses for
 //!   such, the target's first;
-//! - there is no version any more: the source is alone.
+//! - there is no version any more, or the view that is written through does not show it: the source is alone.
 //!
 //! A row of the target alone stays one, whatever became of it. No row is changed twice by a command.
 //!
@@ -181,6 +181,11 @@ impl ModifyNode {
                 Change::Gone if has_source => return Ok(Source::Alone),
                 Change::Gone => return Ok(Source::Settled),
                 Change::Newer => {
+                    if let Some(shown) = &self.recheck
+                        && !shown.is_true(row, &cx.eval)?
+                    {
+                        return Ok(if has_source { Source::Alone } else { Source::Settled });
+                    }
                     if when == MergeWhen::Matched && !merge.on.is_true(row, &cx.eval)? {
                         when = MergeWhen::NotMatchedBySource;
                         source = Source::Alone;
@@ -206,6 +211,7 @@ impl ModifyNode {
         let mut values = codes.iter().map(|c| c.eval(row, &cx.eval)).collect::<Result<Vec<_>>>()?;
         let mut new = self.full_row(&mut values);
         let tid = w.insert(cx.x, &mut new)?;
+        self.ask_views(w, &new, tid, cx)?;
         merge.told.inserted += 1;
         self.affected(cx, 1);
         if self.has_keys {
