@@ -415,11 +415,7 @@ impl Parser<'_> {
         Ok(r)
     }
 
-    fn no_columns_on_update(
-        &self,
-        action: ReferentialAction,
-        at: super::ast::Loc,
-    ) -> base::Error {
+    fn no_columns_on_update(&self, action: ReferentialAction, at: super::ast::Loc) -> base::Error {
         let words = match action {
             ReferentialAction::SetDefault => "SET DEFAULT",
             _ => "SET NULL",
