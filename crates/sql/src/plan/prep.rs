@@ -366,12 +366,17 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
             failed = Some(err);
         }
     };
-    let mut left_over = Vec::new();
+    let (mut left_over, mut never) = (Vec::new(), false);
     tree.quals_mut(&mut |e| {
         *e = fold(e);
+        never |= *e == expr::fold::boolean(false);
         expr::fold::left_over(e, &mut left_over);
         each(e);
     });
+    // Beside what is never true it is not come to.
+    if never {
+        left_over.clear();
+    }
     let mut rechecks = std::mem::take(&mut q.rechecks);
     let mut grouped = Grouped::of(q);
     for e in &mut grouped.folded {

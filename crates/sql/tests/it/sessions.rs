@@ -431,10 +431,6 @@ fn a_chained_transaction_has_the_modes_of_the_one_before() {
         failed,
         ("ROLLBACK AND CHAIN", ""),
         (modes, "read committed|off|off"),
-        (
-            "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
-            "25001 SET TRANSACTION ISOLATION LEVEL must be called before any query",
-        ),
         ("ROLLBACK", ""),
         ("BEGIN ISOLATION LEVEL READ UNCOMMITTED, READ ONLY", ""),
         ("SAVEPOINT a", ""),
