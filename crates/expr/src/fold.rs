@@ -298,13 +298,14 @@ pub fn left_over(e: &Expr, found: &mut Vec<Expr>) {
             Expr::Call { function, args, .. } => {
                 args.iter().all(is_const)
                     && function_volatility(*function) == Volatility::Immutable
-                    && !depends_on_zone(*function)
+                    && !depends_on_session(*function, &args.iter().collect::<Vec<_>>())
                     && types::registry::function(Oid(*function)).is_some_and(|f| !f.returns_set())
             }
             Expr::ScalarArrayOp { function, left, array, .. } => {
                 is_const(left)
                     && is_const(array)
                     && function_volatility(*function) == Volatility::Immutable
+                    && !depends_on_session(*function, &[left, array])
             }
             _ => false,
         };
