@@ -69,7 +69,9 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("ebb: {}", error.to_string().replace('\n', " "));
+            let error = error.to_sql_error();
+            let detail = error.detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
+            eprintln!("ebb: {}", format!("{}{detail}", error.message).replace('\n', " "));
             ExitCode::FAILURE
         }
     }

@@ -31,6 +31,10 @@ const NEW_CONF: &str = "# Ebb's settings, in PostgreSQL's form: name = value.
 #listen_addresses = '127.0.0.1'
 ";
 
+fn new_settings() -> Arc<ServerSettings> {
+    Arc::new(ServerSettings::checked_by(sql::session::kept))
+}
+
 /// Settings given on the command line.
 fn command_line(
     port: Option<u16>,
@@ -78,7 +82,7 @@ fn open_disk(data: &Path, create: bool) -> Result<Arc<dyn Disk>> {
 
 /// Makes a new data folder.
 pub fn init(data: &Path, given: &[String]) -> Result<ExitCode> {
-    let settings = Arc::new(ServerSettings::new());
+    let settings = new_settings();
     settings.apply(&command_line(None, None, given)?, true)?;
     let disk = open_disk(data, true)?;
     make(data, &disk, &settings)?;
@@ -118,7 +122,7 @@ pub fn serve(
 ) -> Result<ExitCode> {
     buffer::share_arenas(std::thread::available_parallelism().map_or(2, usize::from));
     let command_line = command_line(port, host, given)?;
-    let settings = Arc::new(ServerSettings::new());
+    let settings = new_settings();
     // Everything that can be wrong is looked at before anything is touched.
     settings.apply(&command_line, true)?;
     let fresh = !data.exists() || is_empty(data);
@@ -209,7 +213,7 @@ fn reload(
     match reloaded {
         Ok(wrong) => {
             for error in &wrong {
-                base::log!("{error}");
+                base::log::write_error(base::log::Level::Log, &error.to_sql_error());
             }
             if !wrong.is_empty() {
                 base::log!(
@@ -293,7 +297,7 @@ pub fn check(data: &Path) -> Result<ExitCode> {
     if !Engine::exists(disk.as_ref())? {
         base::bail!(OBJECT_IN_USE, "\"{}\" is not an Ebb data folder", data.display());
     }
-    let settings = Arc::new(ServerSettings::new());
+    let settings = new_settings();
     let options = EngineOptions { background: false, ..EngineOptions::new(settings) };
     let engine = Engine::open(disk, options).map_err(|e| in_folder(data, e))?;
     let report = sql::check::check(&engine)?;

@@ -291,6 +291,41 @@ fn fails(e: &Expr) -> bool {
     })
 }
 
+/// Adds to `found` the calls in a folded expression that have constants only and could not be folded: they fail, unless they need a session.
+pub fn left_over(e: &Expr, found: &mut Vec<Expr>) {
+    e.any(&mut |e| {
+        let is_left = match e {
+            Expr::Call { function, args, .. } => {
+                args.iter().all(is_const)
+                    && function_volatility(*function) == Volatility::Immutable
+                    && !depends_on_session(*function, &args.iter().collect::<Vec<_>>())
+                    && types::registry::function(Oid(*function)).is_some_and(|f| !f.returns_set())
+            }
+            Expr::ScalarArrayOp { function, left, array, .. } => {
+                is_const(left)
+                    && is_const(array)
+                    && function_volatility(*function) == Volatility::Immutable
+                    && !depends_on_session(*function, &[left, array])
+            }
+            _ => false,
+        };
+        if is_left {
+            found.push(e.clone());
+        }
+        false
+    });
+}
+
+/// The value of an expression without variables in the session that `env` is.
+///
+/// # Errors
+/// The expression's.
+pub fn value_in(e: &Expr, env: &dyn types::Env) -> base::Result<Datum> {
+    let code = compile(e)?;
+    let exec = RefCell::new(Vec::new());
+    code.eval(&[], &EvalContext::new(env, &exec))
+}
+
 /// The value of an expression without variables, or None if it has some or fails.
 pub fn evaluate(e: &Expr) -> Option<Expr> {
     let code = compile(e).ok()?;

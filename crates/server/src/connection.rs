@@ -173,6 +173,12 @@ impl Connection {
             {
                 return Ended::Fatal(fatal);
             }
+            if self.wire.is_out_of_step() {
+                return Ended::Fatal(SqlError::new(
+                    SqlState::PROTOCOL_VIOLATION,
+                    "terminating connection because protocol synchronization was lost",
+                ));
+            }
             self.mind_encoding();
         }
     }
@@ -263,12 +269,14 @@ impl Connection {
     fn simple(&mut self, query: &str) -> Result<()> {
         let result = self.session.simple_query(query, &mut self.wire);
         if let Err(error) = result {
-            if is_fatal(&error) {
+            if is_fatal(&error) && !self.wire.is_out_of_step() {
                 return Err(error);
             }
             self.send_error(&error);
         }
-        self.ready();
+        if !self.wire.is_out_of_step() {
+            self.ready();
+        }
         Ok(())
     }
 
@@ -334,6 +342,9 @@ impl Connection {
             b'S' => {
                 let (params, columns) = self.session.describe_statement(name)?;
                 self.wire.send(&ParameterDescription::new(params));
+                if columns.is_some() {
+                    self.session.check_result(name)?;
+                }
                 self.describe_columns(columns.as_deref().map(Vec::as_slice))
             }
             b'P' => {
@@ -392,7 +403,7 @@ impl Connection {
 
     /// Tells the client of an error in the extended protocol; returns those that end the session.
     fn report(&mut self, error: Error) -> Option<SqlError> {
-        if is_fatal(&error) {
+        if is_fatal(&error) && !self.wire.is_out_of_step() {
             let mut fatal = error.to_sql_error();
             // Nothing more comes from a client whose session was told to end: that is why.
             if fatal.state == SqlState::CONNECTION_FAILURE

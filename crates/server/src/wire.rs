@@ -79,6 +79,8 @@ pub struct Wire {
     min_notice: sql::client::Severity,
     /// `client_encoding`, where it is not UTF-8.
     encoding: Option<&'static Encoding>,
+    /// What comes next from the client can't be told apart any more.
+    out_of_step: bool,
 }
 
 impl Wire {
@@ -99,6 +101,7 @@ impl Wire {
             deadline: None,
             min_notice: sql::client::Severity::Notice,
             encoding: None,
+            out_of_step: false,
         }
     }
 
@@ -211,9 +214,22 @@ impl Wire {
         }
     }
 
-    /// The next message in the midst of a statement: the session is shown to wait for it, as one between statements is by being idle.
-    fn read_within_statement(&mut self) -> std::result::Result<PgWireFrontendMessage, ReadError> {
+    /// The client has sent what belongs to no COPY while one ran: where its next message begins nobody knows.
+    pub(crate) fn is_out_of_step(&self) -> bool {
+        self.out_of_step
+    }
+
+    /// The next message in the midst of a COPY: the session is shown to wait for it, as one between statements is by being idle.
+    fn read_within_copy(&mut self) -> std::result::Result<PgWireFrontendMessage, ReadError> {
         loop {
+            if let Some(kind) = self.input.first()
+                && !b"dcfHS".contains(kind)
+            {
+                self.out_of_step = true;
+                return Err(ReadError::Protocol(violation(format!(
+                    "unexpected message type 0x{kind:02X} during COPY from stdin"
+                ))));
+            }
             if let Some(message) = self.decode()? {
                 return Ok(message);
             }
@@ -595,7 +611,7 @@ impl Client for Wire {
     fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool> {
         buffer.clear();
         loop {
-            match self.read_within_statement() {
+            match self.read_within_copy() {
                 Ok(PgWireFrontendMessage::CopyData(d)) => {
                     buffer.extend_from_slice(&d.data);
                     return Ok(true);
@@ -616,6 +632,15 @@ impl Client for Wire {
                     CONNECTION_FAILURE,
                     "unexpected EOF on client connection with an open transaction"
                 ),
+                // A length that can't be one: the rest is as good as not there.
+                Err(ReadError::Protocol(error)) if !self.out_of_step => {
+                    self.out_of_step = true;
+                    base::log::write_error(base::log::Level::Log, &error);
+                    base::bail!(
+                        CONNECTION_FAILURE,
+                        "unexpected EOF on client connection with an open transaction"
+                    );
+                }
                 Err(
                     ReadError::Protocol(error)
                     | ReadError::Failed(error)

@@ -1,7 +1,8 @@
 //! Identifiers in text: splitting lists of them, quoting them. Those that are too long for a name are cut.
 
 use crate::parse::truncate_identifier;
-use base::{Result, bail};
+use base::{Oid, Result, bail};
+use engine::catalog::model::CatalogView;
 
 /// Splits `a, "B c", d` as `search_path` is split: bare names in lower case, quoted ones as they are.
 pub fn split_identifier_list(text: &str) -> Vec<String> {
@@ -37,6 +38,44 @@ pub fn split_identifier_list(text: &str) -> Vec<String> {
         if !name.is_empty() {
             names.push(truncate_identifier(&name).to_owned());
         }
+    }
+}
+
+/// Is there a type with this OID?
+///
+/// # Errors
+/// I/O.
+pub fn is_type(catalog: &dyn CatalogView, oid: Oid) -> Result<bool> {
+    Ok(types::type_info(oid).is_some() || catalog.table_of_row_type(oid)?.is_some())
+}
+
+/// Splits a list of names as [`split_identifier_list`] does; none if it is not laid out as one: a name is missing or has no end, or two
+/// stand together.
+pub fn split_list(text: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = text.trim_start();
+    if rest.is_empty() {
+        return Some(names);
+    }
+    loop {
+        let (name, after) = match rest.strip_prefix('"') {
+            Some(quoted) => until_quote(quoted).ok()?,
+            None => {
+                let end = rest.find(|c: char| c == ',' || c.is_whitespace()).unwrap_or(rest.len());
+                let (bare, after) = rest.split_at(end);
+                (bare.to_lowercase(), after)
+            }
+        };
+        let quoted = rest.starts_with('"');
+        if name.is_empty() && !quoted {
+            return None;
+        }
+        names.push(truncate_identifier(&name).to_owned());
+        rest = after.trim_start();
+        if rest.is_empty() {
+            return Some(names);
+        }
+        rest = rest.strip_prefix(',')?.trim_start();
     }
 }
 

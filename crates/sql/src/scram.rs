@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 
 /// As many as `scram_iterations` says if nothing is said.
 const ITERATIONS: u32 = 4096;
@@ -27,6 +28,15 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
+/// A password as it is hashed: what looks the same is the same (SASLprep, RFC 4013). One that must not be, by that, is taken as it is, as
+/// PostgreSQL and its clients take it.
+fn prepared(password: &str) -> Cow<'_, str> {
+    match stringprep::saslprep(password) {
+        Ok(text) if !text.is_empty() => text,
+        _ => Cow::Borrowed(password),
+    }
+}
+
 impl Verifier {
     /// A verifier for `password` with a random salt.
     pub fn new(password: &str, iterations: u32) -> Verifier {
@@ -35,7 +45,7 @@ impl Verifier {
 
     fn with_salt(password: &str, salt: &[u8], iterations: u32) -> Verifier {
         let mut salted = [0u8; 32];
-        pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), salt, iterations, &mut salted);
+        pbkdf2::pbkdf2_hmac::<Sha256>(prepared(password).as_bytes(), salt, iterations, &mut salted);
         let client_key = hmac(&salted, &[b"Client Key"]);
         Verifier {
             iterations,
@@ -237,5 +247,26 @@ mod tests {
         let bad = client(&exchange, "Secret", "n=,r=abc");
         assert!(exchange.finish(bad.as_bytes()).unwrap().is_none());
         assert!(exchange.finish(b"rubbish").is_err());
+    }
+
+    #[test]
+    fn what_looks_the_same_is_the_same_password() {
+        for (given, hashed) in [
+            ("secret\t", "secret\t"),
+            // A soft hyphen is nothing, a no-break space is a space, a Roman numeral is its letters.
+            ("I\u{ad}X", "IX"),
+            ("a\u{a0}b", "a b"),
+            ("\u{2168}", "IX"),
+            ("e\u{301}", "\u{e9}"),
+            // Not to be: a control character, right and left in one, what Unicode 3.2 does not know, and nothing at all.
+            ("\u{e9}\u{7}", "\u{e9}\u{7}"),
+            ("\u{627}1", "\u{627}1"),
+            ("\u{221}\u{aa}", "\u{221}\u{aa}"),
+            ("\u{ad}", "\u{ad}"),
+        ] {
+            assert_eq!(prepared(given), hashed, "{given:?}");
+        }
+        let verifier = Verifier::new("\u{2168}\u{e9}", 1);
+        assert!(verifier.accepts("I\u{ad}Xe\u{301}") && !verifier.accepts("IXe"));
     }
 }

@@ -67,8 +67,13 @@ pub struct Entry {
     pub pending_restart: bool,
 }
 
+/// Looks at a value that is of the right kind and within its range: what it is kept as.
+pub type Check = fn(&Definition, Value) -> Result<Value>;
+
 /// The server's values.
 pub struct ServerSettings {
+    /// What is to be known above this crate of what may be set.
+    check: Check,
     entries: RwLock<Vec<Entry>>,
     /// Settings that nobody has defined (`my.name`), as texts.
     custom: RwLock<BTreeMap<String, String>>,
@@ -97,9 +102,15 @@ pub struct Assignment {
 impl ServerSettings {
     /// Boot values.
     pub fn new() -> ServerSettings {
+        ServerSettings::checked_by(|_, value| Ok(value))
+    }
+
+    /// Boot values; what files and the command line give is looked at by `check`, too.
+    pub fn checked_by(check: Check) -> ServerSettings {
         let entries = DEFINITIONS.iter().map(boot_entry).collect();
         let custom = RwLock::default();
-        ServerSettings { entries: RwLock::new(entries), custom, generation: AtomicU64::new(1) }
+        let entries = RwLock::new(entries);
+        ServerSettings { check, entries, custom, generation: AtomicU64::new(1) }
     }
 
     /// Takes the assignments of all layers in rising priority. At start (`starting`) every setting
@@ -130,7 +141,7 @@ impl ServerSettings {
         }
         let mut wrong = BTreeMap::new();
         for (index, a) in &given {
-            match checked(&DEFINITIONS[*index], &a.value) {
+            match self.checked(&DEFINITIONS[*index], &a.value) {
                 Ok(value) => {
                     fresh[*index] = Entry {
                         value,
@@ -139,9 +150,9 @@ impl ServerSettings {
                         pending_restart: false,
                     };
                 }
-                Err(error) if starting => return Err(error),
+                Err(error) if starting => return Err(located(error, a)),
                 Err(error) => {
-                    wrong.insert(*index, error);
+                    wrong.insert(*index, located(error, a));
                 }
             }
         }
@@ -185,6 +196,14 @@ impl ServerSettings {
         }
         self.generation.fetch_add(1, Ordering::SeqCst);
         Ok(wrong.into_values().collect())
+    }
+
+    /// The value that `text` is, of a setting that a file or the command line gives.
+    ///
+    /// # Errors
+    /// `22023`
+    pub fn checked(&self, def: &Definition, text: &str) -> Result<Value> {
+        (self.check)(def, checked(def, text)?)
     }
 
     /// Sets a value that only the server itself knows (`server_version`, `data_directory`, …).
@@ -243,11 +262,16 @@ impl ServerSettings {
 }
 
 fn unrecognized(a: &Assignment) -> Error {
-    let mut text = format!("unrecognized configuration parameter \"{}\"", a.name);
-    if let Some((file, line)) = &a.location {
-        text.push_str(&format!(" in file \"{file}\" line {line}"));
-    }
-    crate::SqlError::new(crate::SqlState::UNDEFINED_OBJECT, text).into()
+    let text = format!("unrecognized configuration parameter \"{}\"", a.name);
+    located(crate::SqlError::new(crate::SqlState::UNDEFINED_OBJECT, text).into(), a)
+}
+
+/// The error, with the place in a file that it is of.
+fn located(error: Error, a: &Assignment) -> Error {
+    let Some((file, line)) = &a.location else { return error };
+    let mut error = error.to_sql_error();
+    error.message.push_str(&format!(" in file \"{file}\" line {line}"));
+    error.into()
 }
 
 fn boot_entry(def: &Definition) -> Entry {

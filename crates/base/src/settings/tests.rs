@@ -191,7 +191,7 @@ fn a_reload_takes_what_is_right() {
                 lock_timeout = bad\nlock_timeout = 7";
     let wrong = take(&server, text, false).unwrap();
     let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-    assert_eq!(wrong, ["invalid value for parameter \"work_mem\": \"x\""]);
+    assert_eq!(wrong, ["invalid value for parameter \"work_mem\": \"x\" in file \"f\" line 2"]);
     assert_eq!((server.int("work_mem"), server.int("statement_timeout")), (8192, 1000));
     assert_eq!(server.int("lock_timeout"), 7);
     let nothing = take(&server, "work_mem = 1MB\nnope = 1", false).unwrap_err();

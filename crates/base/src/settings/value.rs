@@ -400,6 +400,9 @@ impl Definition {
             return Ok(Value::Text((*word).to_owned()));
         }
         // Taken, and not told of.
+        if words.contains(&"debug2") && text.eq_ignore_ascii_case("debug") {
+            return Ok(Value::Text("debug2".to_owned()));
+        }
         if words.contains(&"debug1") && text.eq_ignore_ascii_case("info") {
             return Ok(Value::Text("info".to_owned()));
         }

@@ -307,3 +307,97 @@ fn statements_that_stand_alone_are_refused_in_a_string_of_several() {
         client.run(sql).unwrap();
     }
 }
+
+/// Where the client is told of an error: analysis is Parse's, planning and a reading query's rights are Bind's, the rest is Execute's.
+#[test]
+fn errors_are_told_where_they_belong() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (id int PRIMARY KEY, v text); CREATE ROLE other").unwrap();
+    client.run("INSERT INTO t VALUES (1, 'a'); SET ROLE other").unwrap();
+    let mut told = |sql: &str| {
+        let said = outcome(&mut client, |b| {
+            b.parse("", sql, &[]).bind("", "", &[], &[], &[]).execute("", 0);
+        });
+        let done = said.events.iter().filter(|e| matches!(e, Event::Other(b'1' | b'2'))).count();
+        format!("{} {}", ["Parse", "Bind", "Execute"][done], said.sqlstate())
+    };
+    for (sql, wanted) in [
+        ("SELECT nothing", "Parse 42703"),
+        ("EXPLAIN SELECT * FROM nowhere", "Parse 42P01"),
+        ("DECLARE c CURSOR FOR SELECT * FROM nowhere", "Parse 42P01"),
+        ("CREATE TABLE u AS SELECT * FROM nowhere", "Parse 42P01"),
+        ("SELECT 1 / 0", "Bind 22012"),
+        ("SELECT * FROM t", "Bind 42501"),
+        ("SELECT * FROM t FOR UPDATE", "Bind 42501"),
+        ("INSERT INTO t VALUES (2, 'b')", "Execute 42501"),
+        ("INSERT INTO t SELECT 1 / 0", "Bind 22012"),
+        ("WITH d AS (DELETE FROM t RETURNING id) SELECT * FROM d", "Execute 42501"),
+        ("SELECT 1 / length(substr(current_user, 6))", "Execute 22012"),
+        ("EXPLAIN SELECT 1 / 0", "Execute 22012"),
+        ("DROP TABLE nowhere", "Execute 42P01"),
+    ] {
+        assert_eq!(told(sql), wanted, "{sql}");
+    }
+    client.run("RESET ROLE; SET default_transaction_read_only = on").unwrap();
+    let mut told = |sql: &str| {
+        let said = outcome(&mut client, |b| {
+            b.parse("", sql, &[]).bind("", "", &[], &[], &[]).execute("", 0);
+        });
+        (said.events.len(), said.sqlstate().to_owned())
+    };
+    assert_eq!(told("SELECT * FROM t FOR UPDATE"), (2, "25006".to_owned()));
+    assert_eq!(told("DELETE FROM t"), (3, "25006".to_owned()));
+}
+
+/// What is bound is planned, and its tables are locked; what has changed them meanwhile is minded.
+#[test]
+fn a_bound_change_minds_what_has_changed_since() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (id int, v text)").unwrap();
+    client.run("BEGIN").unwrap();
+    let said = outcome(&mut client, |b| {
+        b.parse("s", "INSERT INTO t (id) VALUES (1)", &[]).bind("p", "s", &[], &[], &[]);
+    });
+    assert_eq!(said.error(), None);
+    let mut other = server.connect().unwrap();
+    let modes = "SELECT string_agg(mode, ' ') FROM pg_locks WHERE relation = 't'::regclass";
+    assert_eq!(other.value(modes).unwrap(), "RowExclusiveLock");
+    client.run("ALTER TABLE t ADD c int DEFAULT 7").unwrap();
+    let said = outcome(&mut client, |b| {
+        b.execute("p", 0);
+    });
+    assert_eq!(said.tags(), ["INSERT 0 1"]);
+    assert_eq!(client.value("SELECT c FROM t").unwrap(), "7");
+    client.run("COMMIT").unwrap();
+    // A query that is bound sees what was there, whatever others commit.
+    let mut batch = Batch::default();
+    batch.parse("", "SELECT count(*) FROM t", &[]).bind("", "", &[], &[], &[]).flush();
+    client.send(&batch).unwrap();
+    while client.read_raw().unwrap().tag != b'2' {}
+    other.run("INSERT INTO t VALUES (2)").unwrap();
+    let said = outcome(&mut client, |b| {
+        b.execute("", 0);
+    });
+    assert_eq!(said.value().unwrap(), "1");
+}
+
+/// After Parse of a query, too, the transaction has looked at data.
+#[test]
+fn a_prepared_query_fixes_the_isolation_level() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    for (sql, wanted) in
+        [("SELECT 1", "25001"), ("EXPLAIN SELECT 1", "25001"), ("SHOW work_mem", "")]
+    {
+        client.run("BEGIN").unwrap();
+        let said = outcome(&mut client, |b| {
+            b.parse("", sql, &[]);
+        });
+        assert_eq!(said.error(), None);
+        let said = client.simple("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").unwrap();
+        assert_eq!(said.sqlstate(), wanted, "{sql}");
+        client.run("ROLLBACK").unwrap();
+    }
+}

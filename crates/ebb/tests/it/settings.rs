@@ -1,7 +1,7 @@
 //! Settings: units, ALTER SYSTEM, files, pg_settings.
 
-use crate::support::server;
-use lab::servers::Stop;
+use crate::support::{refused_to_serve, server};
+use lab::servers::{Stop, free_port};
 
 #[test]
 fn units_are_taken_and_shown_as_postgresql_does() {
@@ -249,4 +249,48 @@ fn a_database_lets_in_whom_it_has_room_for() {
     assert!(error.contains("permission denied for database \"postgres\""), "{error}");
     connect("s").unwrap();
     connect("postgres").unwrap();
+}
+
+/// Texts are looked at like numbers: at start, at a reload and by ALTER SYSTEM.
+#[test]
+fn texts_in_files_are_looked_at() {
+    let mut server = server(&[]);
+    let conf = server.data_folder().join("postgresql.conf");
+    let before = std::fs::read_to_string(&conf).unwrap();
+    let line = before.lines().count() + 1;
+    let mut client = server.connect().unwrap();
+    for (setting, value, detail) in [
+        ("TimeZone", "nowhere", ""),
+        ("log_timezone", "nowhere", ""),
+        ("DateStyle", "foo", "Unrecognized key word: \"foo\"."),
+        ("search_path", "a,,b", "List syntax is invalid."),
+        ("client_encoding", "nope", ""),
+        ("lc_time", "nope", ""),
+        ("createrole_self_grant", "nope", "Unrecognized key word: \"nope\"."),
+    ] {
+        let kept = client.value(&format!("SHOW {setting}")).unwrap();
+        let refused = client.simple(&format!("ALTER SYSTEM SET {setting} = '{value}'")).unwrap();
+        let wrong = format!("invalid value for parameter \"{setting}\": \"{value}\"");
+        assert_eq!(refused.error().unwrap().message(), wrong);
+        let text = format!("{before}{setting} = '{value}'\nlock_timeout = 3\n");
+        std::fs::write(&conf, text).unwrap();
+        let of_file = format!("SELECT error FROM pg_file_settings WHERE name = '{setting}'");
+        assert_eq!(client.value(&of_file).unwrap(), "setting could not be applied");
+        client.run("SELECT pg_reload_conf()").unwrap();
+        assert_eq!(client.value("SHOW lock_timeout").unwrap(), "3ms", "{setting}");
+        assert_eq!(client.value(&format!("SHOW {setting}")).unwrap(), kept);
+        std::fs::write(&conf, &before).unwrap();
+        client.run("SELECT pg_reload_conf()").unwrap();
+        assert_eq!(client.value("SHOW lock_timeout").unwrap(), "0", "{setting}");
+        let port = free_port().unwrap();
+        let said = refused_to_serve(&server, port, &["-c", &format!("{setting}={value}")]);
+        let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+        assert_eq!(said, format!("ebb: {wrong}{detail}"));
+    }
+    drop(client);
+    server.stop(Stop::Fast).unwrap();
+    std::fs::write(&conf, format!("{before}search_path = 'a,,b'\n")).unwrap();
+    let said = refused_to_serve(&server, free_port().unwrap(), &[]);
+    let place = format!("in file \"postgresql.conf\" line {line} (List syntax is invalid.)");
+    assert_eq!(said, format!("ebb: invalid value for parameter \"search_path\": \"a,,b\" {place}"));
 }

@@ -557,3 +557,31 @@ fn a_failed_portal_stays_until_the_block_ends() {
     client.send(&batch).unwrap();
     assert_eq!(client.finish().unwrap().sqlstate(), "34000");
 }
+
+/// A message that belongs to no COPY, while one runs: where the next one begins nobody knows.
+#[test]
+fn a_query_within_a_copy_ends_the_session() {
+    let server = server(&[]);
+    let mut client = server.connect().unwrap();
+    client.run("CREATE TABLE t (a int)").unwrap();
+    for message in [&b"Q\0\0\0\x0dSELECT 1\0"[..], b"X\0\0\0\x04", b"z", b"P\0"] {
+        let mut client = server.connect().unwrap();
+        client.send_simple("COPY t FROM STDIN").unwrap();
+        client.send_bytes(b"d\0\0\0\x061\n").unwrap();
+        client.send_bytes(message).unwrap();
+        let said = client.finish().unwrap();
+        let wanted = format!("unexpected message type 0x{:02X} during COPY from stdin", message[0]);
+        assert_eq!(said.error().unwrap().message(), wanted);
+        assert_eq!(said.error().unwrap().field('W'), "COPY t, line 2");
+        let fatal = said.fatal().unwrap();
+        assert_eq!(
+            (fatal.sqlstate(), fatal.message()),
+            ("08P01", "terminating connection because protocol synchronization was lost")
+        );
+    }
+    // Flush and Sync are passed over.
+    client.send_simple("COPY t FROM STDIN").unwrap();
+    client.send_bytes(b"d\0\0\0\x061\nH\0\0\0\x04S\0\0\0\x04c\0\0\0\x04").unwrap();
+    assert_eq!(client.finish().unwrap().tags(), ["COPY 1"]);
+    assert_eq!(client.value("SELECT count(*) FROM t").unwrap(), "1");
+}

@@ -3,7 +3,7 @@
 use super::coerce::{agreed, array_type, bool_const, can_coerce, constant, element_type, name};
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, Loc, OpName};
-use base::{Oid, Result, err};
+use base::{Oid, Result, bail, err};
 use expr::{CaseWhen, Expr, TypeRef};
 use types::facts::CastContext;
 use types::oids::*;
@@ -173,6 +173,9 @@ impl Analyser<'_> {
             self.params.types.resize(n as usize, Oid::INVALID);
         }
         let ty = self.params.types[n as usize - 1];
+        if ty.is_valid() && !crate::names::is_type(self.catalog, ty)? {
+            bail!(INTERNAL_ERROR, "cache lookup failed for type {ty}");
+        }
         let ty = TypeRef::of(if ty.is_valid() { ty } else { UNKNOWN });
         Ok(Expr::Param { number: n, ty: TypeRef::of(ty.base().oid) }.declared(ty))
     }

@@ -225,6 +225,10 @@ impl Ddl<'_> {
             }
         };
         let oid = new_oid(state, "pg_class")?;
+        if !new.concurrently {
+            crate::relations::lock(state, oid, LockMode::AccessExclusive)?;
+            crate::relations::lock(state, table.oid, LockMode::Share)?;
+        }
         let mut rows = IndexRows {
             oid,
             name: name.clone(),

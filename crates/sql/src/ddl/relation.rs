@@ -13,6 +13,7 @@ use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::{NewRow, Row, int2_array, oid_array, options_array};
 use engine::relation::pool_persistence;
 use expr::{Expr, TypeRef};
+use txn::LockMode;
 use types::{Datum, oids};
 
 /// A column to be.
@@ -89,6 +90,8 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
         bail!(TOO_MANY_COLUMNS, "tables can have at most {COLUMNS_MAX} columns");
     }
     let oid = new_oid(state, "pg_class")?;
+    // Nobody sees it yet; who asks for locks does.
+    crate::relations::lock(state, oid, LockMode::AccessExclusive)?;
     let has_storage = matches!(
         new.kind,
         RelationKind::Table | RelationKind::Sequence | RelationKind::MaterializedView
@@ -277,6 +280,9 @@ fn is_short(ty: TypeRef) -> bool {
 /// I/O.
 pub fn create_toast(state: &SessionState, new: &NewRelation, relation: Oid) -> Result<Oid> {
     let oid = new_oid(state, "pg_class")?;
+    for mode in [LockMode::AccessExclusive, LockMode::Share] {
+        crate::relations::lock(state, oid, mode)?;
+    }
     let txn = state.txn()?;
     let name = format!("pg_toast_{relation}");
     let file_number = create_heap_file(state, new.persistence)?;
@@ -299,6 +305,7 @@ pub fn create_toast(state: &SessionState, new: &NewRelation, relation: Oid) -> R
         rows.insert(&attribute(oid, number, column, ty, -1).char("attstorage", b'p'))?;
     }
     let index = new_oid(state, "pg_class")?;
+    crate::relations::lock(state, index, LockMode::AccessExclusive)?;
     let schema = engine::toast::schema(&format!("{name}_index"))?;
     let (index_file, tree) = create_btree_file(state, new.persistence, schema)?;
     tree.create()?;

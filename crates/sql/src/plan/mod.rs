@@ -137,6 +137,8 @@ pub struct Plan {
     pub relations: Vec<RelationUse>,
     /// Parameters' values would have told the planner much: a plan made for them may be of another order.
     pub by_values: bool,
+    /// What has constants only and still no value: it fails in the session, or has one only there.
+    pub left_over: Vec<Expr>,
     /// For printing: alias and column names of each range-table entry.
     pub names: Vec<(String, Vec<String>)>,
 }

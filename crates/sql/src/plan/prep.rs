@@ -31,6 +31,8 @@ pub(crate) struct Global<'a> {
     pub depth: u32,
     /// See [`Plan::by_values`].
     pub by_values: Cell<bool>,
+    /// See [`Plan::left_over`].
+    pub left_over: Vec<Expr>,
 }
 
 /// A CTE in scope.
@@ -119,6 +121,7 @@ pub(crate) fn plan_within(
         frames: Vec::new(),
         depth: 0,
         by_values: Cell::new(false),
+        left_over: Vec::new(),
     };
     note_views(&mut g, query)?;
     let mut expanded = query.clone();
@@ -133,6 +136,7 @@ pub(crate) fn plan_within(
         output: level.output,
         relations: g.relations,
         by_values: g.by_values.get(),
+        left_over: g.left_over,
         names: g.names,
     })
 }
@@ -362,15 +366,26 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
             failed = Some(err);
         }
     };
+    let (mut left_over, mut never) = (Vec::new(), false);
     tree.quals_mut(&mut |e| {
         *e = fold(e);
+        never |= *e == expr::fold::boolean(false);
+        expr::fold::left_over(e, &mut left_over);
         each(e);
     });
+    // Beside what is never true it is not come to.
+    if never {
+        left_over.clear();
+    }
     let mut rechecks = std::mem::take(&mut q.rechecks);
     let mut grouped = Grouped::of(q);
-    grouped.folded.iter_mut().for_each(&mut each);
+    for e in &mut grouped.folded {
+        expr::fold::left_over(e, &mut left_over);
+        each(e);
+    }
     own_exprs(q, &mut |e| {
         *e = fold(&grouped.hidden(e));
+        expr::fold::left_over(e, &mut left_over);
         each(e);
         grouped.show(e);
     });
@@ -382,6 +397,7 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     if let Some(err) = failed {
         return Err(err);
     }
+    g.left_over.append(&mut left_over);
     // A folded AND at the top of a condition is several conditions again.
     flatten(&mut tree);
     tree.quals_mut(&mut |e| {

@@ -43,6 +43,7 @@ pub(crate) fn plan_set_operation(
     let subs = std::mem::take(&mut q.sub_selects);
     for e in q.limit.iter_mut().chain(&mut q.offset) {
         *e = fold(e);
+        expr::fold::left_over(e, &mut g.left_over);
         super::sub_links::to_sub_plans(g, &subs, e)?;
     }
     let keys: Vec<PlanSortKey> = q

@@ -113,6 +113,11 @@ impl Session {
     pub(crate) fn in_block(&self) -> bool {
         self.block == Block::Explicit || self.in_implicit_block
     }
+
+    /// A transaction is open that does not end with this statement: a block, or a pipeline that has run others.
+    pub(super) fn goes_on(&self) -> bool {
+        self.in_block() || self.pipelined && self.block == Block::Implicit
+    }
 }
 
 impl Session {

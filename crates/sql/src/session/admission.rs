@@ -145,7 +145,7 @@ impl Session {
     }
 
     fn set_at_start(&self, name: &str, value: &str, source: Source) -> Result<()> {
-        let value = super::state::spelled(name, value)?;
+        let value = super::setting_texts::in_session(name, value, true)?;
         self.state.settings.borrow_mut().set_default(name, &value, source)
     }
 

@@ -103,6 +103,7 @@ impl Derived {
             },
             read_only: settings.bool("default_transaction_read_only"),
             modes_differ: settings.bool("default_transaction_read_only")
+                || settings.bool("default_transaction_deferrable")
                 || settings.text("default_transaction_isolation") != "read committed",
             combines: usize::try_from(settings.int("io_combine_limit")).unwrap_or(1),
             stats_consistency: Consistency::named(settings.text("stats_fetch_consistency")),

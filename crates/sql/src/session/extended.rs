@@ -1,7 +1,7 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Sync.
 
 use super::portal::{MadeRows, PortalState};
-use super::prepared::Prepared;
+use super::prepared::{Prepared, query_within};
 use super::simple::send_notices;
 use super::statement_log::{Step, name_command, name_step};
 use super::transaction::Block;
@@ -31,6 +31,7 @@ impl Session {
         let source: Arc<str> = Arc::from(text);
         self.begin_statement(&source);
         name_step("PARSE");
+        let _watch = self.watch();
         self.refresh_settings();
         if name.is_empty() {
             // It is gone whatever comes of this one.
@@ -53,6 +54,9 @@ impl Session {
                 self.check_block(&parsed)?;
                 if self.block != Block::Failed {
                     self.ensure_transaction()?;
+                }
+                if query_within(&parsed.statement).is_some() {
+                    self.settle_snapshot()?;
                 }
                 let given = param_types.iter().map(|o| Oid(*o)).collect();
                 self.prepare(parsed, ParamTypes::variable(given))?
@@ -83,7 +87,7 @@ impl Session {
     /// Bind: makes portal `name` of a prepared statement and parameter values.
     ///
     /// # Errors
-    /// `26000`, `42P03`, `08P01`, a value's own error.
+    /// `26000`, `42P03`, `08P01`, a value's own error, what planning finds, and what a query that reads meets when it starts.
     pub fn bind(
         &mut self,
         name: &str,
@@ -95,8 +99,9 @@ impl Session {
         let begun = self.logs_statements().then(base::sync::now_timestamp_us);
         self.forget_statement();
         let prepared = self.statement(statement)?;
-        base::log::set_thread_statement(Some(&prepared.text));
+        self.begin_statement(&prepared.text);
         name_step("BIND");
+        let _watch = self.watch();
         match &prepared.parsed {
             Some(parsed) => self.check_block(parsed)?,
             None => self.check_not_failed()?,
@@ -137,9 +142,13 @@ impl Session {
                 self.in_parameter(numbered(error, i + 1), name, i + 1, text)
             })?);
         }
-        let columns = with_formats(prepared.columns.clone(), result_formats)?;
-        let mut portal = Portal::new(prepared, values, columns);
+        let mut portal = Portal::new(prepared, values, None);
         portal.depth = self.savepoints.len();
+        if portal.prepared.is_query() {
+            let begun = self.begin_bound(&mut portal);
+            begun.map_err(|error| self.with_parameters(error, name, &portal))?;
+        }
+        portal.columns = with_formats(portal.prepared.columns.clone(), result_formats)?;
         if !name.is_empty() {
             portal.list(&self.state.cursors, name);
         }
@@ -154,6 +163,9 @@ impl Session {
     }
 
     fn parameter(&self, bytes: Option<&[u8]>, ty: Oid, format: i16) -> Result<Datum> {
+        if !crate::names::is_type(self.state.as_ref(), ty)? {
+            bail!(INTERNAL_ERROR, "cache lookup failed for type {ty}");
+        }
         let Some(bytes) = bytes else {
             types::domains::check(ty, &Datum::Null, self.env.as_ref())?;
             return Ok(Datum::Null);
@@ -179,6 +191,16 @@ impl Session {
             self.check_not_failed()?;
         }
         Ok((prepared.params.iter().map(|o| o.0).collect(), prepared.columns.clone()))
+    }
+
+    /// Fails if statement `name` does not return any more what it was prepared to return.
+    ///
+    /// # Errors
+    /// `26000`, `0A000`, what analysis finds.
+    pub fn check_result(&mut self, name: &str) -> Result<()> {
+        let prepared = self.statement(name)?;
+        self.ensure_transaction()?;
+        prepared.check_result(self)
     }
 
     /// Describe of a portal: its result columns.
@@ -241,7 +263,6 @@ impl Session {
             return Ok(ExecuteOutcome::Complete);
         }
         self.ensure_transaction()?;
-        self.start_bound()?;
         self.alone.set(false);
         self.log_execute(&parsed, name, &portal);
         let outcome = match self.run_portal(name, &mut portal, limit, client) {
@@ -262,22 +283,6 @@ impl Session {
             self.commit_transaction()?;
         }
         Ok(outcome)
-    }
-
-    /// Starts what is bound and only reads: it sees nothing of what the statement does that runs now.
-    pub(super) fn start_bound(&mut self) -> Result<()> {
-        if self.portals.is_empty() || !matches!(self.block, Block::Implicit | Block::Explicit) {
-            return Ok(());
-        }
-        let bound = self.portals.iter().filter(|(_, portal)| portal.is_bound_to_read());
-        let bound: Vec<String> = bound.map(|(name, _)| name.clone()).collect();
-        for name in bound {
-            let Some(mut portal) = self.portals.remove(&name) else { continue };
-            let started = self.start_portal(&mut portal);
-            self.portals.insert(name, portal);
-            started?;
-        }
-        Ok(())
     }
 
     fn run_portal(

@@ -29,6 +29,7 @@ mod prepared;
 pub(crate) use current_of::current_row;
 pub mod run;
 mod run_queue;
+mod setting_texts;
 mod simple;
 pub mod state;
 mod statement_log;
@@ -41,7 +42,8 @@ pub use alter_system::AUTO_CONF;
 pub use portal::Portal;
 pub use prepared::{Arguments, Prepared};
 pub use run::Execution;
-pub(crate) use state::check_setting;
+pub(crate) use setting_texts::check_setting;
+pub use setting_texts::kept;
 pub use state::{CurrentRole, OpenRelation, SessionEnv, SessionState};
 pub(crate) use utility::setting_text;
 
@@ -101,6 +103,8 @@ pub struct Session {
     savepoints: Vec<transaction::Savepoint>,
     /// The modes of a block that has failed, for AND CHAIN.
     failed_modes: crate::parse::utility::TransactionModes,
+    /// The modes that the block has from the one before it, by AND CHAIN.
+    chained: Option<crate::parse::utility::TransactionModes>,
     /// As it was when the transaction began.
     before: transaction::Before,
     portals: HashMap<String, Portal>,
@@ -235,6 +239,7 @@ impl Session {
             block: Block::None,
             savepoints: Vec::new(),
             failed_modes: Default::default(),
+            chained: None,
             before: Default::default(),
             portals: HashMap::new(),
             templates: template::Templates::default(),

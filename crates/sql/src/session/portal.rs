@@ -7,6 +7,7 @@ use crate::client::OutputColumn;
 use crate::exec::NumberedRows;
 use crate::parse::Statement;
 use crate::parse::ast::QueryStatement;
+use crate::plan::Plan;
 use crate::plan::current_of::Addresses;
 use base::Result;
 use std::cell::RefCell;
@@ -146,6 +147,8 @@ pub struct Portal {
     pub text: Arc<str>,
     /// The name of the prepared statement that was bound, where it will be logged.
     pub statement: String,
+    /// Its plan, from Bind until it starts, and the catalogs' generation of then.
+    pub(super) plan: Option<(Arc<Plan>, u64)>,
     /// What a cursor's rows have behind its columns.
     pub addresses: Option<Addresses>,
     listed: Option<Listed>,
@@ -173,6 +176,7 @@ impl Portal {
             statement: String::new(),
             created_us: base::sync::now_timestamp_us(),
             text,
+            plan: None,
             addresses: None,
             listed: None,
         }
@@ -221,13 +225,12 @@ impl Portal {
         self.tell_place();
     }
 
-    /// It is a query that only reads, and has not begun.
-    pub(super) fn is_bound_to_read(&self) -> bool {
-        matches!(self.state, PortalState::Ready)
-            && matches!(
-                self.prepared.parsed.as_deref().map(|parsed| &parsed.statement),
-                Some(Statement::Query(query @ QueryStatement::Select(_))) if !query.modifies_in_with()
-            )
+    /// It is a query that only reads.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(
+            self.prepared.parsed.as_deref().map(|parsed| &parsed.statement),
+            Some(Statement::Query(query @ QueryStatement::Select(_))) if !query.modifies_in_with()
+        )
     }
 
     /// A row that it keeps, by its number from 0, without what is behind its columns.

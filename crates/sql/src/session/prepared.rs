@@ -58,6 +58,8 @@ pub struct Prepared {
     pub runs: Cell<i64>,
     /// What its meaning was found from when it was prepared.
     pub(super) footing: Footing,
+    /// Under which catalogs and names, if its meaning may still be that.
+    found: RefCell<Option<(u64, Rc<[String]>)>>,
     plan: RefCell<Option<CachedPlan>>,
     /// What analysis made of it when it was prepared, for the first plan.
     analysed: RefCell<Option<Analysed>>,
@@ -104,6 +106,7 @@ impl Prepared {
             prepared_us: base::sync::now_timestamp_us(),
             runs: Cell::new(0),
             footing: Footing::default(),
+            found: RefCell::new(None),
             plan: RefCell::new(None),
             analysed: RefCell::new(None),
             spare: RefCell::new(None),
@@ -204,6 +207,19 @@ impl Prepared {
         Ok(plan)
     }
 
+    /// Fails if a query's result is not what it was when it was prepared.
+    pub(super) fn check_result(&self, session: &Session) -> Result<()> {
+        let Some(parsed) = self.parsed.as_ref().filter(|_| self.is_query()) else { return Ok(()) };
+        let state = session.state();
+        if let Some((good, under)) = &mut *self.found.borrow_mut()
+            && *under == state.search_path_names()
+            && state.catalog.still_good(good, &self.footing)
+        {
+            return Ok(());
+        }
+        crate::relations::analysed(state, || self.analyse(parsed, session)).0.map(|_| ())
+    }
+
     /// Its meaning now.
     fn analyse(&self, parsed: &Parsed, session: &Session) -> Result<Query> {
         let mut params = ParamTypes::fixed(self.params.clone());
@@ -238,7 +254,12 @@ pub(super) fn plan_query(
     params: &[types::Datum],
 ) -> Result<Plan> {
     let state = session.state();
-    plan::plan_query(query, state.as_ref(), &planner_settings(state), params)
+    let plan = plan::plan_query(query, state.as_ref(), &planner_settings(state), params)?;
+    // Whether or not it will be come to.
+    for e in &plan.left_over {
+        expr::fold::value_in(e, session.env().as_ref())?;
+    }
+    Ok(plan)
 }
 
 fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
@@ -318,16 +339,18 @@ impl Session {
             prepared.footing = footing.clone();
             // The types of parameters may have been found only on the way: then it is analysed again.
             // This transaction's own changes of catalogs do not show in the generation.
-            if prepared.params.is_empty() && !state.catalog.is_dirty() {
+            if state.catalog.is_dirty() {
+                return Ok(prepared);
+            }
+            *prepared.found.borrow_mut() = Some((generation, Rc::clone(&search_path)));
+            if prepared.params.is_empty() {
                 let analysed = Analysed { query, generation, footing, search_path };
                 *prepared.analysed.borrow_mut() = Some(analysed);
             }
             return Ok(prepared);
         }
         let columns = self.utility_columns(&parsed)?;
-        if parsed.max_param > 0
-            && let Some(query) = query_within(&parsed.statement)
-        {
+        if let Some(query) = query_within(&parsed.statement) {
             let env: Rc<SessionEnv> = Rc::clone(&self.env);
             let asked = params;
             let (analysed, _) = crate::relations::analysed(&state, || {
@@ -342,8 +365,8 @@ impl Session {
     }
 }
 
-/// The query in a utility statement that may have parameters: EXPLAIN's, a cursor's, CREATE TABLE AS's.
-fn query_within(statement: &Statement) -> Option<&QueryStatement> {
+/// The query that a statement is, or that it is about: EXPLAIN's, a cursor's, CREATE TABLE AS's. Analysis looks at it, and it may have parameters.
+pub(super) fn query_within(statement: &Statement) -> Option<&QueryStatement> {
     match statement {
         Statement::Query(query) => Some(query),
         Statement::Utility(utility) => match utility.as_ref() {

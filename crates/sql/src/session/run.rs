@@ -260,11 +260,33 @@ impl Session {
         Ok(())
     }
 
+    /// Plans the query that is bound; one that only reads starts: what it sees is of now, whatever runs before it is executed.
+    pub(super) fn begin_bound(&mut self, portal: &mut Portal) -> Result<()> {
+        if portal.only_reads() {
+            return self.start_portal(portal);
+        }
+        self.settle_snapshot()?;
+        let plan = self.locked_plan(&portal.prepared, &portal.params)?;
+        portal.plan = Some((plan, self.state.catalog.generation()));
+        Ok(())
+    }
+
+    /// Nobody has changed the catalogs since `generation`, nor has this transaction.
+    fn is_still(&self, generation: u64) -> bool {
+        let catalog = &self.state.catalog;
+        catalog.generation() == generation && !catalog.is_dirty()
+    }
+
     /// Starts a portal of a query.
     pub(super) fn start_portal(&mut self, portal: &mut Portal) -> Result<()> {
         let prepared = Rc::clone(&portal.prepared);
-        self.settle_snapshot()?;
-        let plan = self.locked_plan(&prepared, &portal.params)?;
+        let plan = match portal.plan.take() {
+            Some((plan, generation)) if self.is_still(generation) => plan,
+            _ => {
+                self.settle_snapshot()?;
+                self.locked_plan(&prepared, &portal.params)?
+            }
+        };
         if plan_writes(&plan) && self.state.txn()?.is_read_only() {
             return Err(refused(&plan));
         }

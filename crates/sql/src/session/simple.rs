@@ -1,7 +1,7 @@
 //! The simple protocol: query strings.
 //!
 //! # Invariants
-//! The statements of one string are one transaction, unless they say otherwise. A single statement's tag is
+//! The statements of one string are one transaction, unless they say otherwise. The last one's tag is
 //! sent after its commit.
 
 use super::portal::PortalState;
@@ -123,7 +123,6 @@ impl Session {
         self.begin_statement(&source);
         let mut watch = self.watch();
         self.refresh_settings();
-        self.start_bound()?;
         let dialect = self.env.dialect;
         // Texts are kept as they read by themselves.
         let usual = dialect.standard_strings || !text.contains(['\\', '&']);
@@ -186,7 +185,8 @@ impl Session {
                 return self.run_single(prepared, Vec::new(), client);
             }
             let tag = self.run_prepared(prepared, Vec::new(), client)?;
-            if count == 1 {
+            // What the end of the transaction finds is told instead of the last tag.
+            if n + 1 == count {
                 self.end_implicit()?;
                 send_notices(&self.state, client)?;
             }

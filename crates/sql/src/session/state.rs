@@ -1,6 +1,7 @@
 //! What a session is, apart from the protocol: who it is, its settings, its transaction, its view of the
 //! catalogs. Shared (by `Rc`) between the session and the functions that run in it.
 
+use super::setting_texts;
 use crate::activity::{DatabaseWorkSums, TableChanges};
 use crate::client::Notice;
 use crate::cluster::{Cluster, DatabaseState};
@@ -11,7 +12,6 @@ use base::settings::{SessionSettings, SetScope};
 use base::{Error, Oid, Result, bail};
 use engine::catalog::cache::SessionCatalog;
 use engine::catalog::model::{CatalogView, Table};
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -354,7 +354,7 @@ impl SessionState {
     /// `42704`, `22023`, `55P02`, `42501`
     pub fn set(&self, name: &str, value: &str, scope: SetScope) -> Result<()> {
         let superuser = self.is_superuser();
-        let value = spelled(name, value)?;
+        let value = setting_texts::in_session(name, value, false)?;
         // No transaction could begin under it, not even the one that takes it back.
         if name.eq_ignore_ascii_case("default_transaction_isolation")
             && value.trim().eq_ignore_ascii_case("serializable")
@@ -397,34 +397,6 @@ impl SessionState {
     pub fn check_cancel(&self) -> Result<()> {
         self.backend.cancel.check()
     }
-}
-
-/// A setting's value as it is kept, where the settings themselves don't know that.
-///
-/// # Errors
-/// `22023`, `0A000`
-pub(super) fn spelled<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>> {
-    if name.eq_ignore_ascii_case("timezone") {
-        return Ok(time_zone(value)?.name().to_owned().into());
-    }
-    if name.eq_ignore_ascii_case("createrole_self_grant") {
-        let words = value.split(',').map(str::trim).filter(|w| !w.is_empty());
-        let known = |w: &&str| ["set", "inherit"].iter().any(|k| k.eq_ignore_ascii_case(w));
-        if let Some(word) = words.into_iter().find(|w| !known(w)) {
-            let text =
-                format!("invalid value for parameter \"createrole_self_grant\": \"{value}\"");
-            return Err(base::SqlError::new(base::SqlState::INVALID_PARAMETER_VALUE, text)
-                .detail(format!("Unrecognized key word: \"{word}\"."))
-                .into());
-        }
-    }
-    // Dumps of old servers say so.
-    if name.eq_ignore_ascii_case("default_with_oids")
-        && base::settings::definition(name)?.1.parse(value)?.as_bool()
-    {
-        bail!(FEATURE_NOT_SUPPORTED, "tables declared WITH OIDS are not supported");
-    }
-    Ok(Cow::Borrowed(value))
 }
 
 /// The session as functions see it: its state, and the settings that decide how values look as they
@@ -553,25 +525,4 @@ impl Env for SessionEnv {
         };
         Ok(table.map(|t| t.columns.iter().filter(|c| !c.dropped).map(of).collect()))
     }
-}
-
-fn time_zone(name: &str) -> Result<TimeZone> {
-    match TimeZone::by_name(name) {
-        Some(zone) => Ok(zone),
-        None => {
-            bail!(INVALID_PARAMETER_VALUE, "invalid value for parameter \"TimeZone\": \"{name}\"")
-        }
-    }
-}
-
-/// May a setting be kept for later as `value`?
-///
-/// # Errors
-/// `22023`
-pub(crate) fn check_setting(def: &base::settings::Definition, value: &str) -> Result<()> {
-    base::settings::checked(def, value)?;
-    if def.name == "TimeZone" {
-        time_zone(value)?;
-    }
-    Ok(())
 }

@@ -71,6 +71,7 @@ impl Session {
         state.mind_transaction_timeout();
         state.queried.set(false);
         let modes_differ = state.derived().modes_differ;
+        self.chained = None;
         self.before = self.what_is();
         self.block = Block::Implicit;
         self.pipelined = false;
@@ -79,7 +80,8 @@ impl Session {
 
     /// The settings that tell the transaction's modes tell those that it has by default.
     fn show_default_modes(&self) -> Result<()> {
-        for mode in ["transaction_isolation", "transaction_read_only"] {
+        let modes = ["transaction_isolation", "transaction_read_only", "transaction_deferrable"];
+        for mode in modes {
             let word = self.state.settings.borrow().show(&format!("default_{mode}"))?;
             self.state.set(mode, &word, SetScope::Local)?;
         }
@@ -269,10 +271,7 @@ impl Session {
                 for portal in self.portals.values_mut().filter(|p| !p.outlives(depth)) {
                     portal.fail();
                 }
-                self.failed_modes = self.modes_to_chain();
-                if let Some(savepoint) = self.savepoints.last() {
-                    self.failed_modes.read_only = Some(savepoint.read_only);
-                }
+                self.failed_modes = self.modes_of_all();
                 self.block = Block::Failed;
                 let undone = if depth > 0 {
                     // An empty one takes its place, for the ROLLBACK TO that may come.
@@ -295,6 +294,10 @@ impl Session {
                 self.state.catalog.rolled_back(depth == 0);
                 self.state.relations.borrow_mut().clear();
                 self.take_settings_back(depth > 0);
+                if depth == 0 {
+                    // What the block has set goes with it, as any other setting.
+                    self.failed_modes = self.chained.unwrap_or_else(|| self.default_modes());
+                }
             }
         }
     }
@@ -357,7 +360,10 @@ impl Session {
             Block::Failed => self.check_not_failed()?,
             Block::None | Block::Implicit => {
                 self.ensure_transaction()?;
+                // A block that can't have its modes does not begin.
+                self.set_modes(modes)?;
                 self.block = Block::Explicit;
+                return Ok(());
             }
         }
         self.set_modes(modes)
@@ -496,7 +502,7 @@ impl Session {
     fn rollback_block(&mut self, chain: bool, client: &mut dyn Client) -> Result<&'static str> {
         match self.block {
             Block::Explicit | Block::Failed => {
-                let modes = self.modes_to_chain();
+                let modes = self.modes_of_all();
                 self.abort_transaction();
                 self.chain(chain, modes)?;
             }
@@ -523,14 +529,38 @@ impl Session {
         let Some(txn) = self.state.txn_opt().filter(|_| self.block != Block::Failed) else {
             return self.failed_modes;
         };
+        let settings = self.state.settings.borrow();
         let isolation = match txn.isolation() {
             IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
-            _ => Isolation::ReadCommitted,
+            _ => read_committed(settings.text("transaction_isolation")),
         };
         TransactionModes {
             isolation: Some(isolation),
             read_only: Some(txn.is_read_only()),
-            deferrable: Some(self.state.settings.borrow().bool("transaction_deferrable")),
+            deferrable: Some(settings.bool("transaction_deferrable")),
+        }
+    }
+
+    /// The same, without what savepoints have set that a rollback takes back.
+    fn modes_of_all(&self) -> TransactionModes {
+        let modes = self.modes_to_chain();
+        match self.savepoints.first().filter(|_| self.block != Block::Failed) {
+            Some(first) => TransactionModes { read_only: Some(first.read_only), ..modes },
+            None => modes,
+        }
+    }
+
+    /// The modes of a transaction that nobody says anything of.
+    fn default_modes(&self) -> TransactionModes {
+        let settings = self.state.settings.borrow();
+        let isolation = match settings.text("default_transaction_isolation") {
+            "repeatable read" => Isolation::RepeatableRead,
+            other => read_committed(other),
+        };
+        TransactionModes {
+            isolation: Some(isolation),
+            read_only: Some(settings.bool("default_transaction_read_only")),
+            deferrable: Some(settings.bool("default_transaction_deferrable")),
         }
     }
 
@@ -538,6 +568,7 @@ impl Session {
         if chain {
             self.ensure_transaction()?;
             self.block = Block::Explicit;
+            self.chained = Some(modes);
             self.set_modes(&modes)?;
         }
         Ok(())
@@ -669,6 +700,14 @@ impl Session {
         for table in self.state.fates.borrow_mut().end(committed) {
             self.state.database.activity.forget(table);
         }
+    }
+}
+
+/// READ COMMITTED by the name that it was given.
+fn read_committed(word: &str) -> Isolation {
+    match word {
+        "read uncommitted" => Isolation::ReadUncommitted,
+        _ => Isolation::ReadCommitted,
     }
 }
 

@@ -106,10 +106,17 @@ impl Session {
     pub(super) fn utility_columns(&mut self, parsed: &Parsed) -> Result<Option<Vec<OutputColumn>>> {
         let Statement::Utility(utility) = &parsed.statement else { return Ok(None) };
         Ok(match utility.as_ref() {
-            U::Show(Some(name)) => Some(vec![text_column(&show_name(name))]),
+            U::Show(Some(name)) => {
+                self.state.check_examine(name)?;
+                self.state.settings.borrow().show(name)?;
+                Some(vec![text_column(&show_name(name))])
+            }
             U::Show(None) => Some(["name", "setting", "description"].map(text_column).to_vec()),
             U::Explain(_) => Some(vec![text_column("QUERY PLAN")]),
-            U::Execute { name, .. } => self.statement(name)?.columns.as_deref().cloned(),
+            // That there is none is told when it is executed.
+            U::Execute { name, .. } => {
+                self.statement(name).ok().and_then(|p| p.columns.as_deref().cloned())
+            }
             U::Fetch(fetch) if !fetch.move_only => match self.portals.get(&fetch.cursor) {
                 Some(portal) => portal.columns.as_deref().cloned(),
                 None => None,
@@ -144,7 +151,7 @@ impl Session {
         };
         match statement {
             U::Set(set) => {
-                if set.local && !self.in_block() {
+                if set.local && !self.goes_on() {
                     outside_block(client, "SET LOCAL")?;
                 }
                 self.set_statement(set).map(|()| UtilityDone::tag("SET"))
@@ -155,7 +162,7 @@ impl Session {
                 if *session {
                     self.set_session_modes(modes)?;
                 } else {
-                    if !self.in_block() {
+                    if !self.goes_on() {
                         outside_block(client, "SET TRANSACTION")?;
                     }
                     match snapshot {

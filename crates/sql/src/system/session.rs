@@ -536,7 +536,7 @@ fn file_settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
             let from_files = entry.source <= Source::ConfigurationFile;
             def.context == Context::Postmaster && from_files && entry.value != *value
         };
-        match base::settings::checked(def, &a.value) {
+        match server.checked(def, &a.value) {
             Ok(value) if def.context != Context::Internal && !needs_restart(&value) => None,
             _ => Some("setting could not be applied".to_owned()),
         }

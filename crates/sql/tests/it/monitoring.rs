@@ -167,3 +167,18 @@ fn whole_storage_parameters_are_rounded() {
         ("SELECT pg_relation_size('ti') = pg_relation_size('ui')", "t"),
     ]);
 }
+
+#[test]
+fn what_a_transaction_makes_it_has_locked() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    let locks = "SELECT mode, count(*) FROM pg_locks WHERE locktype = 'relation' AND relation >= 16384 \
+                 GROUP BY mode ORDER BY mode";
+    s.run_each(&["BEGIN", "CREATE TABLE t (a int PRIMARY KEY, b text)"]);
+    // The table, its key, its TOAST table and the index of that.
+    other.check(&[(locks, "AccessExclusiveLock|4\nShareLock|2")]);
+    s.run_each(&["ROLLBACK", "CREATE TABLE t (a int)", "BEGIN", "CREATE INDEX ON t (a)"]);
+    other.check(&[(locks, "AccessExclusiveLock|1\nShareLock|1")]);
+    s.run_each(&["COMMIT"]);
+    other.check(&[(locks, "")]);
+}

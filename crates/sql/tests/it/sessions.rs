@@ -405,33 +405,94 @@ fn a_table_whose_checks_wait_stays_as_it_is() {
 }
 
 #[test]
-fn a_chained_transaction_is_as_the_one_before_even_if_that_failed() {
+fn a_chained_transaction_has_the_modes_of_the_one_before() {
     let db = Database::new();
     let mut s = db.session();
     let modes = "SELECT current_setting('transaction_isolation'), \
                  current_setting('transaction_read_only'), current_setting('transaction_deferrable')";
     let same = "repeatable read|on|on";
+    let failed = ("SELECT nothing", "42703 column \"nothing\" does not exist");
     s.check(&[
         ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY DEFERRABLE", ""),
         ("COMMIT AND CHAIN", ""),
         (modes, same),
-        ("SELECT 1 / 0", "22012 division by zero"),
+        // What it has from the one before stays if it fails,
+        failed,
         ("COMMIT AND CHAIN", ""),
         (modes, same),
         ("SAVEPOINT a", ""),
-        ("SELECT 1 / 0", "22012 division by zero"),
+        failed,
         ("ROLLBACK AND CHAIN", ""),
         (modes, same),
         ("COMMIT", ""),
         (modes, "read committed|off|off"),
+        // what it has set itself goes, as all settings do.
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY DEFERRABLE", ""),
+        failed,
+        ("ROLLBACK AND CHAIN", ""),
+        (modes, "read committed|off|off"),
+        ("ROLLBACK", ""),
+        ("BEGIN ISOLATION LEVEL READ UNCOMMITTED, READ ONLY", ""),
+        ("SAVEPOINT a", ""),
+        failed,
+        ("COMMIT AND CHAIN", ""),
+        (modes, "read uncommitted|on|off"),
+        ("COMMIT", ""),
         // What a subtransaction set is not the transaction's.
         ("BEGIN", ""),
         ("SAVEPOINT a", ""),
         ("SET TRANSACTION READ ONLY", ""),
-        ("SELECT 1 / 0", "22012 division by zero"),
+        failed,
         ("ROLLBACK AND CHAIN", ""),
         (modes, "read committed|off|off"),
+        ("SAVEPOINT a", ""),
+        ("SET TRANSACTION READ ONLY", ""),
+        ("SAVEPOINT b", ""),
+        ("ROLLBACK AND CHAIN", ""),
+        (modes, "read committed|off|off"),
+        ("SAVEPOINT a", ""),
+        ("SET TRANSACTION READ ONLY", ""),
+        ("COMMIT AND CHAIN", ""),
+        (modes, "read committed|on|off"),
         ("COMMIT", ""),
+        ("SET default_transaction_deferrable = on", ""),
+        ("BEGIN", ""),
+        ("SHOW transaction_deferrable", "on"),
+        failed,
+        ("COMMIT AND CHAIN", ""),
+        ("SHOW transaction_deferrable", "on"),
+        ("ROLLBACK", ""),
+        // A block that can't have its modes does not begin.
+        (
+            "SELECT 1; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 2",
+            "1\n25001 SET TRANSACTION ISOLATION LEVEL must be called before any query",
+        ),
+        ("SELECT 3", "3"),
+    ]);
+}
+
+#[test]
+fn what_is_constant_fails_when_it_is_planned() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("CREATE TABLE t (a int)", ""),
+        // There is no row.
+        ("SELECT * FROM t WHERE a = 1 / 0", "22012 division by zero"),
+        ("SELECT CASE WHEN a = 1 THEN 1 / 0 END FROM t", "22012 division by zero"),
+        ("SELECT a FROM t GROUP BY a, 1 / 0", "22012 division by zero"),
+        ("SELECT a FROM t LIMIT 1 / 0", "22012 division by zero"),
+        (
+            "SELECT 'a' ~ '(' FROM t",
+            "2201B invalid regular expression: parentheses () not balanced",
+        ),
+        ("EXPLAIN SELECT 1 / 0", "22012 division by zero"),
+        ("UPDATE t SET a = 2147483647 + 1", "22003 integer out of range"),
+        // What is not come to is not there.
+        ("SELECT CASE WHEN false THEN 1 / 0 ELSE 2 END", "2"),
+        ("SELECT coalesce(1, 1 / 0)", "1"),
+        ("SELECT count(*) FROM t WHERE false AND a = 1 / 0", "0"),
+        ("SELECT 1 / (a - a) FROM t", ""),
     ]);
 }
 
