@@ -152,8 +152,8 @@ fn failed(e: &fancy_regex::Error) -> base::Error {
 ///
 /// # Errors
 /// `2201B`, `22023`
-pub(crate) fn matches(pattern: &str, letters: &str, s: &str) -> Result<bool> {
-    compile(pattern, Flags::parse(letters)?)?.is_match(s)
+pub(crate) fn matches(env: &dyn Env, pattern: &str, letters: &str, s: &str) -> Result<bool> {
+    compile(env, pattern, Flags::parse(letters)?)?.is_match(s)
 }
 
 /// A match: byte ranges of the whole and of each group.

@@ -720,9 +720,11 @@ impl<'a> Walk<'a> {
                     })
                 })?
             }
-            Node::LikeRegex { of, pattern, flags } => self.holds(of, |_, value| {
+            Node::LikeRegex { of, pattern, flags } => self.holds(of, |this, value| {
                 Ok(match value.view() {
-                    Some(View::String(s)) => truth(functions::pattern_matches(pattern, *flags, s)?),
+                    Some(View::String(s)) => {
+                        truth(functions::pattern_matches(this.env, pattern, *flags, s)?)
+                    }
                     _ => Truth::Unknown,
                 })
             })?,

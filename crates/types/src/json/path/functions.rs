@@ -10,7 +10,7 @@ use base::{Result, SqlError, SqlState, bail, err};
 use std::borrow::Cow;
 
 /// Whether a string matches a pattern of `like_regex`.
-pub(super) fn pattern_matches(pattern: &str, flags: Flags, s: &str) -> Result<bool> {
+pub(super) fn pattern_matches(env: &dyn Env, pattern: &str, flags: Flags, s: &str) -> Result<bool> {
     let mut letters = String::new();
     if flags.ignore_case {
         letters.push('i');
@@ -23,7 +23,7 @@ pub(super) fn pattern_matches(pattern: &str, flags: Flags, s: &str) -> Result<bo
         (_, false, true) => 'n',
         (_, false, false) => 'p',
     });
-    crate::functions::regex_matches(pattern, &letters, s)
+    crate::functions::regex_matches(env, pattern, &letters, s)
 }
 
 impl Value<'_> {

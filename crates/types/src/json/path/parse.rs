@@ -203,7 +203,7 @@ impl Parser<'_> {
         let flags =
             if self.accept_word("flag") { flags(&self.string()?)? } else { Flags::default() };
         // A pattern that is none is told when the path is read.
-        super::functions::pattern_matches(&pattern, flags, "")?;
+        super::functions::pattern_matches(&crate::env::PlainEnv, &pattern, flags, "")?;
         Ok(Node::LikeRegex { of: Box::new(left), pattern, flags })
     }
 
