@@ -228,6 +228,8 @@ pub enum Code {
     },
     /// nextval
     NextValue(u32, Oid),
+    /// SQL/JSON's own expressions.
+    Json(Box<crate::json::JsonCode>),
 }
 
 /// Constants of an IN list, for look-up instead of comparison one by one.
@@ -543,6 +545,12 @@ pub fn compile(e: &Expr) -> Result<Code> {
             args: args.iter().map(|(i, e)| Ok((*i, compile(e)?))).collect::<Result<_>>()?,
         },
         Expr::NextValue { sequence, ty } => Code::NextValue(*sequence, ty.oid),
+        Expr::Json(json) => Code::Json(Box::new(crate::json::JsonCode {
+            kind: json.kind.clone(),
+            arg_types: json.args.iter().map(|a| a.ty().oid).collect(),
+            args: all(&json.args)?,
+            ty: json.ty,
+        })),
         Expr::Default(_) => Code::Const(Datum::Null),
         Expr::CurrentOf { .. } => {
             bail!(INTERNAL_ERROR, "CURRENT OF is a scan by address, not a condition")

@@ -525,6 +525,7 @@ impl Code {
                 other => other,
             },
             Code::SqlValue(kind, ty) => sql_value(*kind, *ty, cx)?,
+            Code::Json(json) => json.eval(row, cx)?,
             Code::SubPlan { kind, plan, test, args } => {
                 let Some(hook) = cx.hook else {
                     bail!(FEATURE_NOT_SUPPORTED, "cannot use subquery here");

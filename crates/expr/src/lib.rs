@@ -11,6 +11,7 @@ pub mod array;
 pub mod code;
 pub mod eval;
 pub mod fold;
+pub mod json;
 pub mod ops;
 pub mod tree;
 pub mod walk;

@@ -29,7 +29,9 @@ pub fn compare(ty: Oid, a: &Datum, b: &Datum) -> Ordering {
     match (a, b) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
         (Datum::Int8(a), Datum::Int8(b)) => a.cmp(b),
-        (Datum::Text(x), Datum::Text(y)) if ty != oids::BPCHAR => x.as_bytes().cmp(y.as_bytes()),
+        (Datum::Text(x), Datum::Text(y)) if ty != oids::BPCHAR && ty != oids::INET => {
+            x.as_bytes().cmp(y.as_bytes())
+        }
         (Datum::Float8(x), Datum::Float8(y)) => crate::eval::float_cmp(*x, *y),
         _ => match (crate::code::int_of(a), crate::code::int_of(b)) {
             (Some(a), Some(b)) => a.cmp(&b),

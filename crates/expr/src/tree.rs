@@ -378,6 +378,8 @@ pub enum Expr {
         /// To.
         ty: TypeRef,
     },
+    /// SQL/JSON's own expressions.
+    Json(Box<crate::json::JsonExpr>),
     /// COLLATE
     Collate {
         /// The operand.

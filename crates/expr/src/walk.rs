@@ -28,6 +28,10 @@ macro_rules! children {
             | Expr::Or(args)
             | Expr::Array { elements: args, .. }
             | Expr::Row { fields: args, .. } => args.$iter().for_each($f),
+            Expr::Json(json) => {
+                let crate::json::JsonExpr { args, .. } = $call(json);
+                args.$iter().for_each($f);
+            }
             Expr::ScalarArrayOp { left, array, .. } => {
                 $f(left);
                 $f(array);
@@ -141,6 +145,7 @@ impl Expr {
             },
             Expr::Aggregate(a) => a.ty,
             Expr::Window(w) => w.ty,
+            Expr::Json(json) => json.ty,
             Expr::Collate { arg, .. } => arg.ty(),
             Expr::Grouping(_) => TypeRef::of(oids::INT4),
             Expr::CurrentOf { .. } => TypeRef::of(oids::TID),

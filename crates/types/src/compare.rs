@@ -45,6 +45,8 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Text(x), Datum::Text(y)) => {
             if type_oid == BPCHAR {
                 bpchar_compare(x.as_bytes(), y.as_bytes())
+            } else if type_oid == INET {
+                crate::functions::inet::compare(x, y)
             } else {
                 x.as_bytes().cmp(y.as_bytes())
             }
@@ -257,6 +259,12 @@ fn name_bytes(b: &[u8]) -> &[u8] {
 fn raw_name(a: &[u8], b: &[u8]) -> Ordering {
     name_bytes(a).cmp(name_bytes(b))
 }
+fn raw_inet(a: &[u8], b: &[u8]) -> Ordering {
+    match (std::str::from_utf8(a), std::str::from_utf8(b)) {
+        (Ok(x), Ok(y)) => crate::functions::inet::compare(x, y),
+        _ => a.cmp(b),
+    }
+}
 fn raw_tid(a: &[u8], b: &[u8]) -> Ordering {
     base::Tid::from_bytes(fixed(a)).cmp(&base::Tid::from_bytes(fixed(b)))
 }
@@ -283,7 +291,7 @@ pub fn raw_comparator(type_oid: Oid) -> Option<RawComparator> {
     Some(match type_oid {
         INT4 | DATE => raw_i32,
         INT8 | TIMESTAMP | TIMESTAMPTZ | TIME => raw_i64,
-        TEXT | VARCHAR | BYTEA | UUID | CHAR | BOOL | CSTRING => raw_bytes,
+        TEXT | VARCHAR | BYTEA | UUID | CHAR | BOOL | CSTRING | BIT | VARBIT => raw_bytes,
         INT2 => raw_i16,
         t if crate::io::is_oid_like(t) => raw_u32,
         XID | CID => raw_u32,
@@ -293,6 +301,7 @@ pub fn raw_comparator(type_oid: Oid) -> Option<RawComparator> {
         FLOAT8 => raw_f64,
         FLOAT4 => raw_f32,
         NAME => raw_name,
+        INET => raw_inet,
         TID => raw_tid,
         TIMETZ => raw_timetz,
         INTERVAL => raw_interval,
@@ -340,7 +349,7 @@ pub fn abbreviated_key(type_oid: Oid, payload: &[u8]) -> u64 {
         INT4 | DATE => (i64::from(i32::from_le_bytes(fixed(payload))) as u64) ^ FLIP,
         INT8 | TIMESTAMP | TIMESTAMPTZ | TIME => i64::from_le_bytes(fixed(payload)) as u64 ^ FLIP,
         INT2 => (i64::from(i16::from_le_bytes(fixed(payload))) as u64) ^ FLIP,
-        TEXT | VARCHAR | BYTEA | UUID | CHAR | BOOL | CSTRING => prefix(payload),
+        TEXT | VARCHAR | BYTEA | UUID | CHAR | BOOL | CSTRING | BIT | VARBIT => prefix(payload),
         BPCHAR => prefix(trim_blanks(payload)),
         NAME => prefix(name_bytes(payload)),
         XID8 | PG_LSN => u64::from_le_bytes(fixed(payload)),

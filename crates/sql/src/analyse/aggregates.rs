@@ -288,6 +288,17 @@ impl Analyser<'_> {
             let e = err!(DATATYPE_MISMATCH, "VARIADIC argument must be an array");
             return self.at(*at, e);
         }
+        let mut args = args;
+        if fact.is_some_and(|f| f.kind == 'h') && args.len() == 2 * direct {
+            // A literal is of the type of what it is compared with.
+            for i in 0..direct {
+                let ty = args[direct + i].0.ty().oid;
+                if args[i].0.ty().oid == UNKNOWN && ty != UNKNOWN {
+                    let (e, at) = args[i].clone();
+                    args[i].0 = self.coerce_implicit(e, ty, at)?;
+                }
+            }
+        }
         let (mut args, mut arg_types, result) = self.arguments(&c, args)?;
         if (call.distinct || call.within_group) && kind == 'a' {
             // What is compared is of a type.
@@ -297,6 +308,10 @@ impl Analyser<'_> {
                     *ty = a.ty();
                 }
             }
+        }
+        if kind == 'a' && fact.is_some_and(|f| f.kind == 'h') {
+            self.hypothetical(call, &mut args, direct, loc)?;
+            arg_types = args.iter().map(Expr::ty).collect();
         }
         if spread {
             arg_types.push(TypeRef::of(types::oids::ANY));
@@ -345,7 +360,54 @@ impl Analyser<'_> {
         if c.function.returns_set {
             self.set_allowed(loc)?;
         }
-        Ok(e)
+        self.with_template(e)
+    }
+
+    /// The arguments of a row that is not there are of the types that rows are sorted by.
+    fn hypothetical(
+        &mut self,
+        call: &FuncCall,
+        args: &mut [Expr],
+        direct: usize,
+        loc: Loc,
+    ) -> Result<()> {
+        let (asked, sorted) = args.split_at_mut(direct);
+        if asked.len() != sorted.len() {
+            let input: Vec<Oid> = asked.iter().chain(&*sorted).map(|a| a.ty().oid).collect();
+            let text = super::calls::signature(&call.name.join("."), &input, &[]);
+            let bare = call.name.last().map_or("", String::as_str);
+            let e = SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {text} does not exist"),
+            )
+            .hint(format!(
+                "To use the hypothetical-set aggregate {bare}, the number of hypothetical direct \
+                 arguments (here {}) must match the number of ordering columns (here {}).",
+                asked.len(),
+                sorted.len()
+            ));
+            return self.at(loc, e.into());
+        }
+        for (a, s) in asked.iter_mut().zip(sorted) {
+            let (from, to) = (a.ty().oid, s.ty().oid);
+            if from == to {
+                continue;
+            }
+            if from == UNKNOWN || can_coerce(from, to, CastContext::Implicit) {
+                *a = self.coerce_implicit(a.clone(), to, loc)?;
+            } else if can_coerce(to, from, CastContext::Implicit) {
+                *s = self.coerce_implicit(s.clone(), from, loc)?;
+            } else {
+                let e = err!(
+                    DATATYPE_MISMATCH,
+                    "WITHIN GROUP types {} and {} cannot be matched",
+                    name(to),
+                    name(from)
+                );
+                return self.at(loc, e);
+            }
+        }
+        Ok(())
     }
 
     fn only_for_aggregates(&self, call: &FuncCall, bare: &str, loc: Loc) -> Result<()> {

@@ -38,7 +38,12 @@ pub(crate) fn array_type(ty: Oid) -> Option<Oid> {
 }
 /// `format_type` without a modifier.
 pub(crate) fn name(ty: Oid) -> String {
-    if type_info(ty).is_none() { "record".into() } else { types::format_type(ty, -1) }
+    match type_info(ty) {
+        None => "record".into(),
+        // Without a modifier it is what any bit(n) is.
+        Some(_) if ty == BIT => "bit".into(),
+        Some(_) => types::format_type(ty, -1),
+    }
 }
 
 /// Polymorphic pseudo-types.

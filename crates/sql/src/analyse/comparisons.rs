@@ -351,8 +351,8 @@ impl Analyser<'_> {
             (IsTest::Json { kind, unique_keys }, _) => {
                 return self.is_json(arg, kind, unique_keys, negated, loc);
             }
-            (IsTest::Normalized, _) => {
-                return self.at(loc, base::Error::unsupported("IS NORMALIZED"));
+            (IsTest::Normalized(form), _) => {
+                return self.is_normalized(arg, form, negated, loc);
             }
             (IsTest::Document, _) => {
                 return self.at(loc, base::Error::unsupported("IS DOCUMENT"));

@@ -41,6 +41,7 @@ impl Analyser<'_> {
                 Ok(Expr::Not(Box::new(self.boolean(a, "NOT", arg.loc)?)))
             }
             ExprKind::Call(call) => self.call(call, e.loc),
+            ExprKind::Json(call) => self.json_call(call, e.loc),
             ExprKind::Cast { arg, ty } => self.cast(arg, ty, e.loc),
             _ => self.other_expr(e),
         }

@@ -18,7 +18,9 @@ use types::oids::{INT8, RECORD};
 
 /// Does a function in FROM spread into several columns?
 pub(crate) fn yields_record(call: &Expr) -> bool {
-    call.ty().oid == RECORD || function_columns(call).is_some_and(|c| c.len() > 1)
+    call.ty().oid == RECORD
+        || function_columns(call).is_some_and(|c| c.len() > 1)
+        || super::json::template_columns(call).is_some()
 }
 
 type FromCall = (AstExpr, Vec<ColumnDefinition>);
@@ -268,7 +270,7 @@ impl Analyser<'_> {
         let spread = several_unnests(calls);
         let calls = spread.as_deref().unwrap_or(calls);
         for (ast, own) in calls {
-            let call = self.known_expr(ast)?;
+            let mut call = self.known_expr(ast)?;
             let mut within = false;
             call.for_children(&mut |e| within |= e.any(&mut super::calls::returns_set));
             if within {
@@ -295,8 +297,14 @@ impl Analyser<'_> {
                     }
                     types.push(ty);
                 }
+                if super::json::fills_records(&call) {
+                    let pairs =
+                        names[before..].iter().cloned().zip(types[before..].iter().copied());
+                    let columns: Vec<(String, TypeRef)> = pairs.collect();
+                    call = self.with_columns(call, RECORD, &columns)?;
+                }
             } else if let Some(columns) = function_columns(&call)
-                && (columns.len() > 1 || call.ty().oid == RECORD)
+                && (columns.len() > 1 || yields_record(&call))
             {
                 for (n, t) in columns {
                     names.push(n);

@@ -20,6 +20,7 @@ fn label(e: &ast::Expr) -> Option<(String, u8)> {
     match &e.kind {
         ExprKind::Column(names) => names.last().map(|n| (n.clone(), 2)),
         ExprKind::Call(c) => c.name.last().map(|n| (n.clone(), 2)),
+        ExprKind::Json(call) => sure(super::json::label(call)),
         ExprKind::Field { name, .. } => sure(name),
         ExprKind::Subscript { arg, .. } | ExprKind::Collate { arg, .. } => label(arg),
         ExprKind::Cast { arg, ty: _ } if matches!(&arg.kind, ExprKind::Star(n) if !n.is_empty()) => {

@@ -1,9 +1,9 @@
-//! Expressions with rules of their own: current_date and friends, COLLATE, IS JSON, subscripts, fields.
+//! Expressions with rules of their own: current_date and friends, COLLATE, IS NORMALIZED, subscripts, fields.
 
 use super::Analyser;
 use super::calls::settle;
 use super::coerce::{can_coerce, element_type, is_polymorphic, name};
-use crate::parse::ast::{self, ExprKind, JsonKind, Loc, SubscriptIndex};
+use crate::parse::ast::{self, Loc, SubscriptIndex};
 use crate::query::RteKind;
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::{Expr, SqlValueFunction as S, TypeRef};
@@ -50,84 +50,21 @@ impl Analyser<'_> {
         super::collation_of(names).or_else(|e| self.at(loc, e))
     }
 
-    /// `x IS JSON …`, spelt out with functions.
-    pub fn is_json(
+    /// `x IS [NFC] NORMALIZED`
+    pub fn is_normalized(
         &mut self,
         arg: &ast::Expr,
-        kind: JsonKind,
-        unique_keys: bool,
+        form: &str,
         negated: bool,
         loc: Loc,
     ) -> Result<Expr> {
-        if unique_keys {
-            return self.at(loc, base::Error::unsupported("IS JSON WITH UNIQUE KEYS"));
+        let value = self.expr(arg)?;
+        let mut args = vec![(value, arg.loc)];
+        if !form.is_empty() {
+            let form = types::Datum::text(form);
+            args.push((super::coerce::constant(TEXT, form), loc));
         }
-        let probe = self.expr(arg)?;
-        let ty = probe.ty().oid;
-        if !matches!(ty, UNKNOWN | TEXT | VARCHAR | BPCHAR | JSON | JSONB) {
-            let e = err!(DATATYPE_MISMATCH, "cannot use type {} in IS JSON predicate", name(ty));
-            return self.at(loc, e);
-        }
-        let mk = |kind| ast::Expr { kind, loc };
-        let cast = |e: ast::Expr, t: &str| {
-            mk(ExprKind::Cast {
-                arg: Box::new(e),
-                ty: Box::new(ast::TypeName {
-                    names: vec!["pg_catalog".into(), t.into()],
-                    modifiers: Vec::new(),
-                    fixed_typmod: None,
-                    array_dims: 0,
-                    setof: false,
-                    percent_type: false,
-                    loc,
-                }),
-            })
-        };
-        let call = |f: &str, args: Vec<ast::Expr>| {
-            mk(ExprKind::Call(Box::new(ast::FuncCall {
-                name: vec!["pg_catalog".into(), f.into()],
-                args: args.into_iter().map(|value| ast::FuncArg { name: None, value }).collect(),
-                star: false,
-                distinct: false,
-                variadic: false,
-                order_by: Vec::new(),
-                within_group: false,
-                filter: None,
-                over: None,
-                sql_syntax: false,
-            })))
-        };
-        let text = cast(arg.clone(), "text");
-        let valid =
-            call("pg_input_is_valid", vec![text.clone(), mk(ExprKind::String("json".into()))]);
-        let shape = call("json_typeof", vec![cast(text, "json")]);
-        let string = |s: &str| mk(ExprKind::String(s.into()));
-        let equals = |s: &str, op: &str| {
-            mk(ExprKind::Binary {
-                op: super::exprs::op(op),
-                left: Box::new(shape.clone()),
-                right: Box::new(string(s)),
-            })
-        };
-        let test = match kind {
-            JsonKind::Value => mk(ExprKind::Bool(true)),
-            JsonKind::Object => equals("object", "="),
-            JsonKind::Array => equals("array", "="),
-            JsonKind::Scalar => {
-                mk(ExprKind::And(vec![equals("object", "<>"), equals("array", "<>")]))
-            }
-        };
-        let null = mk(ExprKind::Is {
-            arg: Box::new(arg.clone()),
-            test: ast::IsTest::Null,
-            negated: false,
-        });
-        let case = mk(ExprKind::Case {
-            operand: None,
-            arms: vec![(null, cast(mk(ExprKind::Null), "bool")), (valid, test)],
-            otherwise: Some(Box::new(mk(ExprKind::Bool(false)))),
-        });
-        let e = self.expr(&case)?;
+        let e = self.call_named("is_normalized", args, expr::tree::CallForm::SqlSyntax, loc)?;
         Ok(if negated { Expr::Not(Box::new(e)) } else { e })
     }
 
@@ -386,6 +323,12 @@ impl Analyser<'_> {
 
 /// The output columns of a function that returns a record.
 pub(crate) fn function_columns(e: &Expr) -> Option<Vec<(String, TypeRef)>> {
+    if let Some(columns) = super::json_table::columns(e) {
+        return Some(columns);
+    }
+    if let Some(columns) = super::json::template_columns(e) {
+        return Some(columns.into_iter().map(|(name, ty)| (name, ty.base())).collect());
+    }
     let Expr::Call { function, args, .. } = e else { return None };
     let oid = Oid(*function);
     let from_facts = types::facts::proc(oid).map(|p| {

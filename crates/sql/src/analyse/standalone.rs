@@ -485,6 +485,7 @@ fn immutable(e: &Expr) -> bool {
             }
         }
         Expr::SqlValue { .. } | Expr::NextValue { .. } => true,
+        Expr::Json(json) => !json_is_steady(json),
         // Through text: dates depend on settings, and labels of enums may be renamed.
         Expr::CoerceViaIo { arg, ty, .. } => {
             let steady = |function: &str| {
@@ -496,6 +497,26 @@ fn immutable(e: &Expr) -> bool {
         }
         _ => false,
     })
+}
+
+/// Does SQL/JSON's expression depend on nothing but its arguments?
+fn json_is_steady(json: &expr::json::JsonExpr) -> bool {
+    use expr::json::JsonExprKind;
+    let steady = |ty: base::Oid| is_plain_output(ty) || matches!(ty, oids::JSON | oids::JSONB);
+    match &json.kind {
+        JsonExprKind::Is { .. } => true,
+        JsonExprKind::Table(_) => false,
+        JsonExprKind::Make(_) => json.args.iter().all(|a| steady(a.ty().oid)),
+        // A path's dates and times may depend on the time zone.
+        JsonExprKind::Find(find) => {
+            let timeless = |text: &str| [".date", ".time"].iter().all(|m| !text.contains(m));
+            let path = match &json.args[1] {
+                Expr::Const(c) => matches!(&c.value, types::Datum::Text(t) if timeless(t)),
+                _ => false,
+            };
+            path && steady(find.returning.oid)
+        }
+    }
 }
 
 /// Types whose text is the same whatever is set.

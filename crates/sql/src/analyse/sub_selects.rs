@@ -89,6 +89,12 @@ impl Analyser<'_> {
         }
     }
 
+    /// Fails unless a sub-select has one column.
+    pub(super) fn must_be_one_column(&mut self, q: &Select, loc: Loc) -> Result<()> {
+        let q = self.sub_query(q, loc)?;
+        self.one_column(&q, loc).map(|_| ())
+    }
+
     pub fn scalar(&mut self, q: &Select, loc: Loc) -> Result<Expr> {
         let q = self.sub_query(q, loc)?;
         let ty = self.one_column(&q, loc)?;

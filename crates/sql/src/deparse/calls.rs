@@ -21,6 +21,22 @@ pub(super) fn uncast(e: &Expr) -> &Expr {
     }
 }
 
+/// The arguments without those at the end that are what they are if nobody writes them.
+fn written(function: u32, args: &[Expr]) -> &[Expr] {
+    let Some(info) = types::registry::function(Oid(function)) else { return args };
+    let mut left = args.len();
+    if left != info.args.len() {
+        return args;
+    }
+    for usual in info.default_values.iter().rev() {
+        match args.get(left - 1) {
+            Some(Expr::Const(c)) if expr::ops::identical(&c.value, usual) => left -= 1,
+            _ => break,
+        }
+    }
+    &args[..left]
+}
+
 impl Printer<'_> {
     pub(super) fn call(
         &mut self,
@@ -31,6 +47,19 @@ impl Printer<'_> {
         operator: u32,
         form: CallForm,
     ) -> Result<()> {
+        // What rows look like that are filled is no argument.
+        if let Some(fact) = types::facts::proc(Oid(function))
+            && args.len() > fact.args.len()
+            && types::json::makes_rows(fact.name)
+        {
+            let own = fact.args.len();
+            return self.call(function, &args[..own], &arg_types[..own], ty, operator, form);
+        }
+        let (mut args, mut arg_types) = (args, arg_types);
+        if arg_types.len() == args.len() {
+            args = written(function, args);
+            arg_types = &arg_types[..args.len()];
+        }
         match (form, args) {
             (CallForm::ImplicitCast | CallForm::ExplicitCast, [arg, rest @ ..]) => {
                 let typmod = match rest.first() {
@@ -184,9 +213,19 @@ impl Printer<'_> {
                 self.text(")");
                 Ok(())
             }
-            ("normalize", [value, Expr::Const(Constant { value: Datum::Text(form), .. })])
-                if form.as_str() != "NFC" =>
-            {
+            ("is_normalized", [value, form @ ..]) => {
+                self.text("(");
+                self.quiet_operand(value)?;
+                self.text(" IS");
+                if let [Expr::Const(Constant { value: Datum::Text(form), .. })] = form
+                    && form.as_str() != "NFC"
+                {
+                    self.text(&format!(" {}", form.as_str()));
+                }
+                self.text(" NORMALIZED)");
+                Ok(())
+            }
+            ("normalize", [value, Expr::Const(Constant { value: Datum::Text(form), .. })]) => {
                 self.text("NORMALIZE(");
                 self.quiet(value)?;
                 self.text(&format!(", {})", form.as_str()));
@@ -274,7 +313,7 @@ impl Printer<'_> {
         self.filter(a.filter.as_deref())
     }
 
-    fn filter(&mut self, f: Option<&Expr>) -> Result<()> {
+    pub(super) fn filter(&mut self, f: Option<&Expr>) -> Result<()> {
         if let Some(f) = f {
             self.text(" FILTER (WHERE ");
             self.expr(f)?;
@@ -292,8 +331,13 @@ impl Printer<'_> {
         self.list(&w.args)?;
         self.text(")");
         self.filter(w.filter.as_deref())?;
+        self.over(w.window)
+    }
+
+    /// The window of a call, by its number.
+    pub(super) fn over(&mut self, window: usize) -> Result<()> {
         self.text(" OVER ");
-        if let Some(d) = self.levels.last().and_then(|l| l.query.windows.get(w.window)) {
+        if let Some(d) = self.levels.last().and_then(|l| l.query.windows.get(window)) {
             match &d.name {
                 Some(n) => self.text(&quote_ident(n).into_owned_string()),
                 None => self.window(d)?,

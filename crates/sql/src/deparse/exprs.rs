@@ -46,6 +46,7 @@ fn is_simple(e: &Expr) -> bool {
             CallForm::ImplicitCast | CallForm::ExplicitCast => true,
             CallForm::Operator => false,
         },
+        Expr::Json(json) => !matches!(json.kind, expr::json::JsonExprKind::Is { .. }),
         Expr::Relabel { .. }
         | Expr::CoerceViaIo { .. }
         | Expr::CoerceToDomain { .. }
@@ -60,6 +61,7 @@ pub(crate) fn looks_like_function(e: &Expr) -> bool {
         Expr::Call { form, .. } => matches!(form, CallForm::Function | CallForm::SqlSyntax),
         Expr::Coalesce { .. } | Expr::MinMax { .. } | Expr::NullIf { .. } => true,
         Expr::SqlValue { .. } => true,
+        Expr::Json(json) => !matches!(json.kind, expr::json::JsonExprKind::Is { .. }),
         _ => false,
     }
 }
@@ -311,6 +313,7 @@ impl Printer<'_> {
                 self.text(&format!("${number}"));
                 Ok(())
             }
+            Expr::Json(json) => self.json(json),
             Expr::Aggregate(a) => {
                 let before = self.owner_up;
                 if a.levels_up > 0 {
@@ -375,6 +378,7 @@ impl Printer<'_> {
             | Expr::BoolTest { .. }
             | Expr::SubLink { .. }
             | Expr::Distinct { negated: false, .. } => true,
+            Expr::Json(json) => matches!(json.kind, expr::json::JsonExprKind::Is { .. }),
             Expr::Call { form, .. } => *form == CallForm::Operator,
             _ => false,
         };

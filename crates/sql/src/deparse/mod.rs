@@ -2,7 +2,7 @@
 //! `pg_get_viewdef` print it.
 //!
 //! # Layout
-//! [`exprs`] prints expressions, [`queries`] whole queries, [`definitions`] indexes and constraints; [`names`] keeps names apart.
+//! [`exprs`] prints expressions, [`json`] those of SQL/JSON, [`queries`] whole queries, [`definitions`] indexes and constraints; [`names`] keeps names apart.
 //!
 //! # Invariants
 //! What is printed parses back to the same tree (casts that nobody wrote are left out, as the parser adds
@@ -11,6 +11,7 @@
 mod calls;
 mod definitions;
 mod exprs;
+mod json;
 mod names;
 mod queries;
 

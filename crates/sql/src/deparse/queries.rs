@@ -14,7 +14,9 @@ use types::{Datum, quote_ident};
 
 /// Does a function in FROM yield what its column definition list says?
 fn is_defined(call: &Expr) -> bool {
-    call.ty().oid == types::oids::RECORD && crate::analyse::function_columns(call).is_none()
+    let told = crate::analyse::template_columns(call).is_some();
+    call.ty().oid == types::oids::RECORD
+        && (told || crate::analyse::function_columns(call).is_none())
 }
 
 /// The array that `unnest(array)` is called with.
@@ -506,7 +508,14 @@ impl<'a> Printer<'a> {
     }
 
     fn entry(&mut self, rte: usize, r: &'a RangeTableEntry) -> Result<()> {
-        if r.lateral && matches!(r.kind, RteKind::Subquery { .. }) {
+        let looks_around = match &r.kind {
+            RteKind::Subquery { .. } => r.lateral,
+            RteKind::Function { calls, .. } => calls
+                .iter()
+                .any(|c| c.call.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. }))),
+            _ => false,
+        };
+        if looks_around {
             self.text("LATERAL ");
         }
         let mut own_name = String::new();
@@ -597,6 +606,9 @@ impl<'a> Printer<'a> {
                 {
                     self.definitions(r, 0, calls[0].columns);
                 }
+                RteKind::Function { calls, .. }
+                    if calls.len() == 1
+                        && super::json::has_its_columns(&calls[0].call, &called) => {}
                 _ if renamed => self.column_names(columns.into_iter()),
                 _ => {}
             }

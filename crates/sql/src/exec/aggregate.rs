@@ -30,6 +30,27 @@ pub(crate) enum Maker {
         ty: Oid,
     },
     Other(types::Aggregate),
+    /// The place of a row that is not there.
+    Place(Place),
+}
+
+/// What is said of the place that a row would have among others.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumulativeDistribution,
+}
+
+/// Rows beside one that is not there.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Neighbours {
+    all: i64,
+    before: i64,
+    /// How many different ones come before.
+    distinct_before: i64,
+    peers: i64,
 }
 
 /// An aggregate call, compiled.
@@ -58,6 +79,7 @@ pub(crate) enum State {
     Sum(i64, u64),
     Extreme(Datum),
     Other(Box<dyn AggregateState>),
+    Place(Neighbours),
     /// Rows of arguments and keys, to be sorted first.
     Collected(Option<Box<Collected>>),
 }
@@ -96,6 +118,28 @@ impl Call {
             Maker::SumInt => State::Sum(0, 0),
             Maker::Extreme { .. } => State::Extreme(Datum::Null),
             Maker::Other(make) => State::Other(make(&self.arg_types, self.result)),
+            Maker::Place(_) => State::Place(Neighbours::default()),
+        }
+    }
+
+    /// Notes a sorted row, behind `last`: arguments are the row that is not there, then the row that is.
+    fn place(&self, at: &mut Neighbours, row: &[Datum], last: Option<&[Datum]>) {
+        let (asked, there) = row.split_at(row.len() / 2);
+        let order = |a: &[Datum], b: &[Datum]| {
+            let keys = self.order.iter().zip(a.iter().zip(b));
+            keys.map(|(k, (a, b))| compare_key(k.1, a, b, k.2, k.3))
+                .find(|o| o.is_ne())
+                .unwrap_or(std::cmp::Ordering::Equal)
+        };
+        at.all += 1;
+        match order(there, asked) {
+            std::cmp::Ordering::Less => {
+                at.before += 1;
+                let again = last.is_some_and(|l| order(&l[l.len() / 2..], there).is_eq());
+                at.distinct_before += i64::from(!again);
+            }
+            std::cmp::Ordering::Equal => at.peers += 1,
+            std::cmp::Ordering::Greater => {}
         }
     }
 
@@ -174,6 +218,11 @@ impl Call {
                     break;
                 }
                 for row in batch.rows() {
+                    if let State::Place(at) = &mut inner {
+                        self.place(at, row, last.as_deref());
+                        last = Some(row.to_vec());
+                        continue;
+                    }
                     if self.distinct {
                         if last.as_ref().is_some_and(|l| same(l, row)) {
                             continue;
@@ -233,7 +282,7 @@ impl Call {
                 }
                 s.add(cx.env, &args)?;
             }
-            (State::Collected(_), _) => {
+            (State::Collected(_) | State::Place(_), _) => {
                 bail!(INTERNAL_ERROR, "rows to be sorted are not added one by one")
             }
         }
@@ -265,7 +314,7 @@ impl Call {
                 }
                 return s.remove(cx.x.env, &args);
             }
-            (State::Extreme(_) | State::Collected(..), _) => return Ok(false),
+            (State::Extreme(_) | State::Place(_) | State::Collected(..), _) => return Ok(false),
         }
         Ok(true)
     }
@@ -290,6 +339,15 @@ impl Call {
             State::Sum(t, _) => Datum::Int8(*t),
             State::Extreme(d) => d.clone(),
             State::Other(s) => s.finish(cx.x.env)?,
+            State::Place(at) => match self.maker {
+                Maker::Place(Place::DenseRank) => Datum::Int8(at.distinct_before + 1),
+                Maker::Place(Place::PercentRank) if at.all == 0 => Datum::Float8(0.0),
+                Maker::Place(Place::PercentRank) => Datum::Float8(at.before as f64 / at.all as f64),
+                Maker::Place(Place::CumulativeDistribution) => {
+                    Datum::Float8((at.before + at.peers + 1) as f64 / (at.all + 1) as f64)
+                }
+                _ => Datum::Int8(at.before + 1),
+            },
             State::Collected(..) => Datum::Null,
         })
     }
@@ -342,6 +400,14 @@ impl Call {
             ("min", Some(t)) if simple(t) => return Ok(Maker::Extreme { greatest: false, ty: t }),
             ("max", Some(t)) if simple(t) => return Ok(Maker::Extreme { greatest: true, ty: t }),
             _ => {}
+        }
+        if types::facts::aggregate(Oid(function)).is_some_and(|f| f.kind == 'h') {
+            return Ok(Maker::Place(match name {
+                "dense_rank" => Place::DenseRank,
+                "percent_rank" => Place::PercentRank,
+                "cume_dist" => Place::CumulativeDistribution,
+                _ => Place::Rank,
+            }));
         }
         match types::registry::function(Oid(function)).map(|f| f.body) {
             Some(types::FunctionBody::Aggregate(make)) => Ok(Maker::Other(make)),

@@ -36,6 +36,7 @@ pub(crate) fn is_independent(e: &Expr) -> bool {
         | Expr::ExecParam { .. }
         | Expr::SqlValue { .. }
         | Expr::NextValue { .. }
+        | Expr::Json(_)
         | Expr::CoerceViaIo { .. } => true,
         _ => false,
     })
@@ -157,7 +158,10 @@ impl ParallelAggregate {
             && call.order_by.is_empty()
             && call.filter.as_deref().is_none_or(is_independent)
             && call.args.iter().all(is_independent)
-            && !matches!(Call::maker(call.function, call.star, arg), Err(_) | Ok(Maker::Other(_)))
+            && !matches!(
+                Call::maker(call.function, call.star, arg),
+                Err(_) | Ok(Maker::Other(_) | Maker::Place(_))
+            )
     }
 }
 

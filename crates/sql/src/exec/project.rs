@@ -91,6 +91,8 @@ pub(crate) struct SetCall {
     pub columns: usize,
     /// The columns that a column definition list says a record has.
     pub defined: Option<Vec<TypeRef>>,
+    /// A record is taken apart, though it may have one column.
+    pub spread: bool,
 }
 
 /// What yields the rows.
@@ -98,6 +100,8 @@ pub(crate) enum SetBody {
     Set(types::registry::SetFn),
     /// One value (a function in FROM that returns no set).
     One(Code),
+    /// JSON_TABLE()
+    Table(Box<expr::json::JsonTableCode>),
 }
 
 impl SetCall {
@@ -113,14 +117,23 @@ impl SetCall {
                 strict: info.strict,
                 columns,
                 defined: None,
+                spread: false,
             });
         }
+        let body = match e {
+            expr::Expr::Json(_) => expr::json::JsonTableCode::compile(e)?.map(Box::new),
+            _ => None,
+        };
         Ok(SetCall {
-            body: SetBody::One(expr::code::compile(e)?),
+            body: match body {
+                Some(table) => SetBody::Table(table),
+                None => SetBody::One(expr::code::compile(e)?),
+            },
             args: Vec::new(),
             strict: false,
             columns,
             defined: None,
+            spread: false,
         })
     }
 
@@ -136,6 +149,7 @@ impl SetCall {
                 }
                 f(cx.x.env, &args)
             }
+            SetBody::Table(table) => Ok(Box::new(table.rows(row, &cx.eval)?.into_iter().map(Ok))),
             SetBody::One(code) => {
                 let v = code.eval(row, &cx.eval)?;
                 let columns = self.columns;
@@ -144,8 +158,8 @@ impl SetCall {
                         as_defined(&r, self.defined.as_deref().unwrap_or_default())?;
                         r.fields.clone()
                     }
-                    Datum::Record(r) if columns > 1 => r.fields.clone(),
-                    Datum::Null if columns > 1 => vec![Datum::Null; columns],
+                    Datum::Record(r) if columns > 1 || self.spread => r.fields.clone(),
+                    Datum::Null if columns > 1 || self.spread => vec![Datum::Null; columns],
                     other => vec![other],
                 };
                 Ok(Box::new(std::iter::once(Ok(row))))
@@ -314,7 +328,7 @@ impl Node for FunctionNode {
                     Some(mut row) => {
                         any = true;
                         if row.len() == 1
-                            && call.columns != 1
+                            && (call.columns != 1 || call.spread)
                             && let Datum::Record(r) = &row[0]
                         {
                             row = r.fields.clone();

@@ -6,6 +6,7 @@
 
 use crate::query::{FrameExclude, FrameMode, JoinKind, LockStrength, LockWait, SetOp};
 use expr::SqlValueFunction;
+use expr::json::{JsonBehaviour, JsonConstructor, JsonFinder, JsonWrapper};
 
 /// A byte offset into the source text; [`NO_LOC`] when unknown.
 pub type Loc = u32;
@@ -92,8 +93,12 @@ pub enum IsTest {
     False,
     Unknown,
     Document,
-    Json { kind: JsonKind, unique_keys: bool },
-    Normalized,
+    Json {
+        kind: JsonKind,
+        unique_keys: bool,
+    },
+    /// `IS NFC NORMALIZED`: in which form.
+    Normalized(&'static str),
 }
 
 #[derive(Clone, Debug)]
@@ -201,6 +206,7 @@ pub enum ExprKind {
         args: Vec<Expr>,
     },
     Call(Box<FuncCall>),
+    Json(Box<JsonCall>),
     SqlValue {
         kind: SqlValueFunction,
         precision: Option<i32>,
@@ -239,6 +245,107 @@ pub struct FuncCall {
     pub over: Option<Over>,
     /// Written in SQL's own syntax (EXTRACT and friends).
     pub sql_syntax: bool,
+}
+
+/// A value with FORMAT JSON behind it, or not.
+#[derive(Clone, Debug)]
+pub struct JsonArg {
+    pub value: Expr,
+    pub format: bool,
+}
+
+/// `RETURNING type [FORMAT JSON]`
+#[derive(Clone, Debug)]
+pub struct JsonReturning {
+    pub ty: TypeName,
+    pub format: bool,
+}
+
+/// An expression of SQL/JSON.
+#[derive(Clone, Debug)]
+pub enum JsonCall {
+    /// JSON(), JSON_SCALAR(), JSON_SERIALIZE(), JSON_OBJECT(), JSON_ARRAY()
+    Make {
+        what: JsonConstructor,
+        /// Of an object keys and values in turn.
+        args: Vec<JsonArg>,
+        absent: bool,
+        unique: bool,
+        returning: Option<JsonReturning>,
+    },
+    /// `JSON_ARRAY(SELECT …)`
+    ArraySelect { query: Box<Select>, returning: Option<JsonReturning> },
+    /// JSON_OBJECTAGG(), JSON_ARRAYAGG()
+    Aggregate {
+        what: JsonConstructor,
+        args: Vec<JsonArg>,
+        absent: bool,
+        unique: bool,
+        returning: Option<JsonReturning>,
+        order_by: Vec<SortBy>,
+        filter: Option<Box<Expr>>,
+        over: Option<Over>,
+    },
+    /// JSON_TABLE()
+    Table(Box<JsonTable>),
+    /// JSON_EXISTS(), JSON_QUERY(), JSON_VALUE()
+    Find {
+        what: JsonFinder,
+        value: JsonArg,
+        path: Expr,
+        passing: Vec<(JsonArg, String)>,
+        returning: Option<JsonReturning>,
+        wrapper: JsonWrapper,
+        /// OMIT QUOTES or KEEP QUOTES, if either is said.
+        omit_quotes: Option<bool>,
+        on_empty: Option<JsonAnswer>,
+        on_error: Option<JsonAnswer>,
+    },
+}
+
+/// JSON_TABLE()
+#[derive(Clone, Debug)]
+pub struct JsonTable {
+    pub value: JsonArg,
+    pub rows: JsonTableRows,
+    pub passing: Vec<(JsonArg, String)>,
+    pub on_error: Option<JsonAnswer>,
+}
+
+/// A path of JSON_TABLE(), and the columns of what it finds.
+#[derive(Clone, Debug)]
+pub struct JsonTableRows {
+    pub path: Expr,
+    pub name: Option<String>,
+    pub items: Vec<JsonTableItem>,
+}
+
+#[derive(Clone, Debug)]
+pub enum JsonTableItem {
+    Ordinality { name: String, loc: Loc },
+    Column(Box<JsonTableColumn>),
+    Nested(JsonTableRows),
+}
+
+#[derive(Clone, Debug)]
+pub struct JsonTableColumn {
+    pub name: String,
+    pub ty: TypeName,
+    pub exists: bool,
+    pub format: bool,
+    pub path: Option<Expr>,
+    pub wrapper: Option<JsonWrapper>,
+    pub omit_quotes: Option<bool>,
+    pub on_empty: Option<JsonAnswer>,
+    pub on_error: Option<JsonAnswer>,
+    pub loc: Loc,
+}
+
+/// What ON EMPTY or ON ERROR says.
+#[derive(Clone, Debug)]
+pub enum JsonAnswer {
+    Default(Box<Expr>),
+    Plain(JsonBehaviour, Loc),
 }
 
 #[derive(Clone, Debug)]

@@ -136,6 +136,7 @@ impl Parser<'_> {
             if !matches!(
                 e.kind,
                 ExprKind::Call(_)
+                    | ExprKind::Json(_)
                     | ExprKind::Coalesce(_)
                     | ExprKind::NullIf(..)
                     | ExprKind::MinMax { .. }

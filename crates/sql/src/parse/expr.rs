@@ -43,6 +43,9 @@ fn strength(op: &str) -> u8 {
     }
 }
 
+/// The forms that text is normalized to.
+const FORMS: [&str; 4] = ["NFC", "NFD", "NFKC", "NFKD"];
+
 impl Parser<'_> {
     /// Any expression.
     pub fn expr(&mut self) -> Result<Expr> {
@@ -324,14 +327,17 @@ impl Parser<'_> {
         } else {
             return Err(self.unexpected());
         };
+        let form = FORMS.into_iter().find(|f| f.eq_ignore_ascii_case(&word));
         let test = match word.as_str() {
             "null" => IsTest::Null,
             "true" => IsTest::True,
             "false" => IsTest::False,
             "unknown" => IsTest::Unknown,
             "document" => IsTest::Document,
-            "normalized" => IsTest::Normalized,
-            "nfc" | "nfd" | "nfkc" | "nfkd" if self.accept("normalized") => IsTest::Normalized,
+            "normalized" => IsTest::Normalized(""),
+            _ if form.is_some() && self.accept("normalized") => {
+                IsTest::Normalized(form.unwrap_or_default())
+            }
             "json" => {
                 let kind = if self.accept("object") {
                     JsonKind::Object

@@ -264,6 +264,7 @@ impl Parser<'_> {
         let e = self.primary()?;
         match e.kind {
             ExprKind::Call(_)
+            | ExprKind::Json(_)
             | ExprKind::SqlValue { .. }
             | ExprKind::Coalesce(_)
             | ExprKind::Cast { .. }

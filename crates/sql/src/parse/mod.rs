@@ -18,6 +18,7 @@ mod escapes;
 mod expr;
 mod from;
 mod grant;
+mod json;
 pub mod keywords;
 mod lexer;
 mod merge;

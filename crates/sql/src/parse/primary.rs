@@ -327,6 +327,7 @@ impl Parser<'_> {
                 self.expect_op(")")?;
                 self.sql_call("overlay", args, loc)
             }
+            word if word.starts_with("json") => return self.json_call(word, loc).map(Some),
             "substring" => self.substring(loc)?,
             "trim" => self.trim(loc)?,
             "normalize" => {
@@ -475,7 +476,7 @@ impl Parser<'_> {
             names.push(self.label()?);
         }
         if self.is_op("(") {
-            return self.call(names, loc);
+            return self.plain_call(names, loc);
         }
         if self.is_string() {
             let ty = TypeName {
@@ -496,27 +497,7 @@ impl Parser<'_> {
         if self.is_op("[") { self.indirection(column) } else { Ok(column) }
     }
 
-    fn call(&mut self, name: Vec<String>, loc: Loc) -> Result<Expr> {
-        if let [one] = &name[..]
-            && let Some(sql_json) = SQL_JSON.iter().find(|n| n.eq_ignore_ascii_case(one))
-        {
-            let alone = self.is_op_at(1, ")");
-            let at = self.at;
-            let e = base::Error::unsupported(format_args!("{sql_json}()"));
-            return match self.plain_call(name, loc) {
-                // Some have functions of the same name.
-                Ok(call) if !alone && matches!(*sql_json, "JSON" | "JSON_OBJECT") => Ok(call),
-                Err(other) if other.state() != base::SqlState::SYNTAX_ERROR => Err(other),
-                _ => {
-                    self.at = at;
-                    self.error_here(e, loc)
-                }
-            };
-        }
-        self.plain_call(name, loc)
-    }
-
-    fn plain_call(&mut self, name: Vec<String>, loc: Loc) -> Result<Expr> {
+    pub fn plain_call(&mut self, name: Vec<String>, loc: Loc) -> Result<Expr> {
         self.expect_op("(")?;
         let mut call = FuncCall {
             name,
@@ -587,21 +568,29 @@ impl Parser<'_> {
             self.expect_op(")")?;
             call.within_group = true;
         }
+        (call.filter, call.over) = self.filter_and_over()?;
+        Ok(node(ExprKind::Call(Box::new(call)), loc))
+    }
+
+    /// `FILTER (…)` and `OVER …` behind a call.
+    pub fn filter_and_over(&mut self) -> Result<(Option<Box<Expr>>, Option<Over>)> {
+        let mut filter = None;
         if self.is("filter") && self.is_op_at(1, "(") {
             self.skip(2);
             self.expect("where")?;
-            call.filter = Some(boxed(self.expr()?));
+            filter = Some(boxed(self.expr()?));
             self.expect_op(")")?;
         }
-        if self.accept("over") {
-            let at = self.loc();
-            call.over = Some(if self.is_op("(") {
-                Over::Spec(self.window_spec()?)
-            } else {
-                Over::Name(self.name()?, at)
-            });
+        if !self.accept("over") {
+            return Ok((filter, None));
         }
-        Ok(node(ExprKind::Call(Box::new(call)), loc))
+        let at = self.loc();
+        let over = if self.is_op("(") {
+            Over::Spec(self.window_spec()?)
+        } else {
+            Over::Name(self.name()?, at)
+        };
+        Ok((filter, Some(over)))
     }
 
     fn func_arg(&mut self) -> Result<FuncArg> {
@@ -615,18 +604,3 @@ impl Parser<'_> {
         Ok(FuncArg { name, value: self.expr()? })
     }
 }
-
-/// Calls of SQL/JSON, with a syntax of their own.
-const SQL_JSON: [&str; 11] = [
-    "JSON",
-    "JSON_ARRAY",
-    "JSON_ARRAYAGG",
-    "JSON_EXISTS",
-    "JSON_OBJECT",
-    "JSON_OBJECTAGG",
-    "JSON_QUERY",
-    "JSON_SCALAR",
-    "JSON_SERIALIZE",
-    "JSON_TABLE",
-    "JSON_VALUE",
-];

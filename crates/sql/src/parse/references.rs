@@ -4,9 +4,9 @@
 //! A name that a WITH query of the text itself gives is not a table's: it is looked for from the inside out, as the analyser does.
 
 use super::ast::{
-    Bound, ConflictTarget, Expr, ExprKind, FuncCall, GroupItem, Insert, JoinCondition, Loc, Merge,
-    MergeAction, Over, QueryStatement, Select, SelectBody, SelectCore, SetClause, SortBy,
-    SubscriptIndex, TableRef, Target, WindowSpec, With,
+    Bound, ConflictTarget, Expr, ExprKind, FuncCall, GroupItem, Insert, JoinCondition, JsonAnswer,
+    JsonCall, Loc, Merge, MergeAction, Over, QueryStatement, Select, SelectBody, SelectCore,
+    SetClause, SortBy, SubscriptIndex, TableRef, Target, WindowSpec, With,
 };
 use crate::query::{JoinKind, SetOp};
 
@@ -229,6 +229,36 @@ impl Search<'_> {
         }
     }
 
+    fn json(&mut self, call: &JsonCall) {
+        match call {
+            JsonCall::Make { args, .. } => self.exprs(args.iter().map(|a| &a.value)),
+            JsonCall::ArraySelect { query, .. } => {
+                self.inside(Some("a subquery"), |s| s.select(query));
+            }
+            JsonCall::Table(table) => {
+                self.expr(&table.value.value);
+                self.exprs(table.passing.iter().map(|(a, _)| &a.value));
+            }
+            JsonCall::Aggregate { args, order_by, filter, over, .. } => {
+                self.exprs(args.iter().map(|a| &a.value));
+                self.sorted(order_by);
+                self.exprs(filter.as_deref());
+                if let Some(Over::Spec(w)) = over {
+                    self.window(w);
+                }
+            }
+            JsonCall::Find { value, path, passing, on_empty, on_error, .. } => {
+                self.exprs([&value.value, path]);
+                self.exprs(passing.iter().map(|(a, _)| &a.value));
+                for answer in [on_empty, on_error].into_iter().flatten() {
+                    if let JsonAnswer::Default(e) = answer {
+                        self.expr(e);
+                    }
+                }
+            }
+        }
+    }
+
     fn subscripts(&mut self, indexes: &[SubscriptIndex]) {
         self.exprs(indexes.iter().flat_map(|i| i.lower.iter().chain(&i.upper)));
     }
@@ -295,6 +325,7 @@ impl Search<'_> {
                 self.exprs(otherwise.as_deref());
             }
             ExprKind::Call(call) => self.call(call),
+            ExprKind::Json(call) => self.json(call),
             ExprKind::Subscript { arg, indexes } => {
                 self.expr(arg);
                 self.subscripts(indexes);

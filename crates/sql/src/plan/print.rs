@@ -300,6 +300,29 @@ impl<'a> Printer<'a> {
                 self.push(&types::type_text(ty.oid, ty.typmod, self.env));
             }
             Expr::Collate { arg, .. } => self.expr(arg),
+            Expr::Json(json) => {
+                use expr::json::JsonExprKind;
+                match &json.kind {
+                    JsonExprKind::Is { .. } => {
+                        self.push("(");
+                        self.expr(&json.args[0]);
+                        self.push(" IS JSON)");
+                    }
+                    JsonExprKind::Make(make) => {
+                        let name = crate::analyse::constructor_name(make.what);
+                        self.push(&format!("{}(", name.to_ascii_uppercase()));
+                        self.list(&json.args, ", ");
+                        self.push(")");
+                    }
+                    JsonExprKind::Table(_) => self.push("JSON_TABLE(...)"),
+                    JsonExprKind::Find(find) => {
+                        let name = crate::analyse::finder_name(find.what);
+                        self.push(&format!("{}(", name.to_ascii_uppercase()));
+                        self.list(&json.args, ", ");
+                        self.push(")");
+                    }
+                }
+            }
             Expr::SqlValue { kind, .. } => {
                 let name = format!("{kind:?}");
                 let mut s = String::new();

@@ -204,7 +204,7 @@ fn distinct_rows_in_an_order_end_at_the_limit() {
     );
 }
 
-/// Two long lists together name more places than can be kept, or looked up: each is made when it is its turn, and a cancel is heard between two.
+/// Two long lists together name more places than can be kept, or looked up one by one: they are one pass over what is there.
 #[test]
 fn lists_of_elements_are_not_multiplied_out() {
     let db = Database::new();
@@ -232,9 +232,6 @@ fn lists_of_elements_are_not_multiplied_out() {
         s.run_each(&[&format!("SET enable_bitmapscan = {set}")]);
         let planned = plan(&mut s, &statement);
         assert!(planned.contains(shape), "{planned}");
-        s.run_each(&["SET statement_timeout = '100ms'"]);
-        let said = s.run(&statement);
-        assert!(said.starts_with("57014"), "{shape}: {said}");
-        s.run_each(&["SET statement_timeout = 0"]);
+        assert_eq!(s.run(&statement), "0", "{shape}");
     }
 }

@@ -41,6 +41,7 @@ mod moments_joined;
 mod monitoring;
 mod not_null;
 mod notify;
+mod of_18;
 mod on_conflict;
 mod ordered_aggregates;
 mod outer_aggregates;

@@ -3,7 +3,7 @@
 use crate::args::{boolean, int4, int8, text};
 use crate::oids::BIT;
 use crate::registry::{BodyTable, FunctionBody::Scalar as S};
-use crate::{Datum, Text};
+use crate::{Datum, Env, Text};
 use base::{Oid, Result, bail};
 
 /// Reads a bit string: `101`, `b101`, `x1F`.
@@ -103,7 +103,136 @@ fn low_bits(n: i64, length: i32) -> Result<Datum> {
     Ok(Datum::Text(Text::from((0..length).rev().map(bit).collect::<String>())))
 }
 
+fn datum(bits: impl Into<String>) -> Datum {
+    Datum::Text(Text::from(bits.into()))
+}
+
+/// The bits of both, combined one by one.
+fn combined(a: &[Datum], word: &str, f: fn(bool, bool) -> bool) -> Result<Datum> {
+    let (x, y) = (text(a, 0)?, text(a, 1)?);
+    if x.len() != y.len() {
+        bail!(STRING_DATA_LENGTH_MISMATCH, "cannot {word} bit strings of different sizes");
+    }
+    let bit = |(x, y): (u8, u8)| if f(x == b'1', y == b'1') { '1' } else { '0' };
+    Ok(datum(x.bytes().zip(y.bytes()).map(bit).collect::<String>()))
+}
+
+pub(super) fn and(_: &dyn Env, a: &[Datum]) -> Result<Datum> {
+    combined(a, "AND", |x, y| x && y)
+}
+
+pub(super) fn or(_: &dyn Env, a: &[Datum]) -> Result<Datum> {
+    combined(a, "OR", |x, y| x || y)
+}
+
+pub(super) fn xor(_: &dyn Env, a: &[Datum]) -> Result<Datum> {
+    combined(a, "XOR", |x, y| x != y)
+}
+
+/// Moved by so many places to the left, zeros moved in.
+fn shifted(bits: &str, left: i64) -> Datum {
+    let length = bits.len();
+    let by = usize::try_from(left.unsigned_abs()).unwrap_or(usize::MAX).min(length);
+    let zeros = "0".repeat(by);
+    datum(match left >= 0 {
+        true => [&bits[by..], &zeros].concat(),
+        false => [&zeros, &bits[..length - by]].concat(),
+    })
+}
+
+/// Where a bit is that is counted from the left, from 0.
+fn place(bits: &str, n: i32) -> Result<usize> {
+    match usize::try_from(n) {
+        Ok(at) if at < bits.len() => Ok(at),
+        _ => bail!(
+            ARRAY_SUBSCRIPT_ERROR,
+            "bit index {n} out of valid range (0..{})",
+            bits.len() as i64 - 1
+        ),
+    }
+}
+
+fn with_bit(a: &[Datum]) -> Result<Datum> {
+    let bits = text(a, 0)?;
+    let at = place(bits, int4(a, 1)?)?;
+    let new = match int4(a, 2)? {
+        0 => "0",
+        1 => "1",
+        _ => bail!(INVALID_PARAMETER_VALUE, "new bit must be 0 or 1"),
+    };
+    Ok(datum([&bits[..at], new, &bits[at + 1..]].concat()))
+}
+
+/// The part from place `from`, counted from 1, of so many bits, or all that follow.
+fn part(bits: &str, from: i32, count: Option<i32>) -> Result<&str> {
+    let from = i64::from(from);
+    let end = match count {
+        Some(n) if n < 0 => bail!(SUBSTRING_ERROR, "negative substring length not allowed"),
+        Some(n) => from + i64::from(n),
+        None => i64::MAX,
+    };
+    let within = |n: i64| usize::try_from(n - 1).unwrap_or(0).min(bits.len());
+    Ok(&bits[within(from)..within(end).max(within(from))])
+}
+
+fn overlaid(a: &[Datum]) -> Result<Datum> {
+    let (bits, new, from) = (text(a, 0)?, text(a, 1)?, int4(a, 2)?);
+    let count = if a.len() > 3 { int4(a, 3)? } else { new.len() as i32 };
+    if from <= 0 {
+        bail!(SUBSTRING_ERROR, "negative substring length not allowed");
+    }
+    let Some(behind) = from.checked_add(count) else {
+        bail!(NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range");
+    };
+    let before = part(bits, 1, Some(from - 1))?;
+    let made = [before, new, part(bits, behind, None)?].concat();
+    check_length(made.len())?;
+    Ok(datum(made))
+}
+
+fn position(bits: &str, wanted: &str) -> i32 {
+    if bits.is_empty() {
+        return 0;
+    }
+    bits.find(wanted).map_or(0, |at| at as i32 + 1)
+}
+
+const SUBSTRING: crate::FunctionBody = S(|_, a| {
+    let count = if a.len() > 2 { Some(int4(a, 2)?) } else { None };
+    Ok(datum(part(text(a, 0)?, int4(a, 1)?, count)?))
+});
+
 pub(crate) const BODIES: BodyTable = &[
+    ("bit_and", S(and)),
+    ("bit_or", S(or)),
+    ("bitxor", S(xor)),
+    (
+        "bitnot",
+        S(|_, a| {
+            let not = |b: u8| if b == b'1' { '0' } else { '1' };
+            Ok(datum(text(a, 0)?.bytes().map(not).collect::<String>()))
+        }),
+    ),
+    ("bitshiftleft", S(|_, a| Ok(shifted(text(a, 0)?, int4(a, 1)?.into())))),
+    ("bitshiftright", S(|_, a| Ok(shifted(text(a, 0)?, -i64::from(int4(a, 1)?))))),
+    (
+        "bitgetbit",
+        S(|_, a| {
+            let bits = text(a, 0)?;
+            let at = place(bits, int4(a, 1)?)?;
+            Ok(Datum::Int4(i32::from(bits.as_bytes()[at] == b'1')))
+        }),
+    ),
+    ("bitsetbit", S(|_, a| with_bit(a))),
+    (
+        "bit_bit_count",
+        S(|_, a| Ok(Datum::Int8(text(a, 0)?.bytes().filter(|b| *b == b'1').count() as i64))),
+    ),
+    ("bitsubstr", SUBSTRING),
+    ("bitsubstr_no_len", SUBSTRING),
+    ("bitoverlay", S(|_, a| overlaid(a))),
+    ("bitoverlay_no_len", S(|_, a| overlaid(a))),
+    ("bitposition", S(|_, a| Ok(Datum::Int4(position(text(a, 0)?, text(a, 1)?))))),
     ("int4(bit)", S(|_, a| Ok(Datum::Int4(number(a, 32)? as u32 as i32)))),
     ("int8(bit)", S(|_, a| Ok(Datum::Int8(number(a, 64)? as i64)))),
     ("bit(int4,int4)", S(|_, a| low_bits(i64::from(int4(a, 0)?), int4(a, 1)?))),

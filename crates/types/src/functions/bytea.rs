@@ -5,6 +5,7 @@ use crate::Datum;
 use crate::args::*;
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
 use crate::text::{hex_decode, hex_encode};
+use base::encoding::Encoding;
 use base::{Result, bail, err};
 use md5::Digest;
 use std::sync::Arc;
@@ -188,13 +189,58 @@ fn md5_hex(b: &[u8]) -> Datum {
     t(out)
 }
 
-fn utf8_only(name: &str) -> Result<()> {
+/// PostgreSQL's encodings of several bytes a character, which are not there.
+const MANY_BYTES: [&str; 12] = [
+    "euccn",
+    "eucjis2004",
+    "eucjp",
+    "euckr",
+    "euctw",
+    "gb18030",
+    "gbk",
+    "big5",
+    "johab",
+    "muleinternal",
+    "shiftjis2004",
+    "sjis",
+];
+
+fn encoding(name: &str, of: &str) -> Result<&'static Encoding> {
+    if let Some(encoding) = base::encoding::by_name(name) {
+        return Ok(encoding);
+    }
     let plain: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    match plain.as_str() {
-        "utf8" | "unicode" => Ok(()),
-        _ => Err(base::Error::unsupported(format!("encoding \"{name}\""))),
+    if MANY_BYTES.contains(&&*plain) || plain == "uhc" {
+        return Err(base::Error::unsupported(format!("encoding \"{name}\"")));
     }
+    bail!(INVALID_PARAMETER_VALUE, "invalid {of} encoding name \"{name}\"")
+}
+
+/// Bytes of an encoding as text.
+fn decoded(b: &[u8], from: &'static Encoding) -> Result<Datum> {
+    let mut made = Vec::new();
+    let b = match from.converts() {
+        true => {
+            from.decode(b, &mut made)?;
+            &made
+        }
+        false => b,
+    };
+    match std::str::from_utf8(b) {
+        Ok(s) if !s.contains('\0') => Ok(t(s)),
+        _ => crate::io::binary_input(crate::oids::TEXT, -1, b, &crate::env::PlainEnv),
+    }
+}
+
+/// Text as bytes of an encoding.
+fn encoded(s: &str, to: &'static Encoding) -> Result<Datum> {
+    if !to.converts() {
+        return Ok(by(s.as_bytes()));
+    }
+    let mut made = Vec::new();
+    to.encode(s, &mut made)?;
+    Ok(by(made))
 }
 
 /// Two's-complement bytes, big-endian, as an integer of `width` bytes.
@@ -291,26 +337,20 @@ pub(super) const BODIES: BodyTable = &[
     ("sha512_bytea", S(|_, a| Ok(by(sha2::Sha512::digest(bytes(a, 0)?))))),
     ("crc32_bytea", S(|_, a| Ok(Datum::Int8(crc32(bytes(a, 0)?).into())))),
     ("crc32c_bytea", S(|_, a| Ok(Datum::Int8(crc32c::crc32c(bytes(a, 0)?).into())))),
+    ("pg_convert_from", S(|_, a| decoded(bytes(a, 0)?, encoding(text(a, 1)?, "source")?))),
+    ("pg_convert_to", S(|_, a| encoded(text(a, 0)?, encoding(text(a, 1)?, "destination")?))),
     (
-        "pg_convert_from",
+        "pg_convert",
         S(|_, a| {
-            utf8_only(text(a, 1)?)?;
-            match std::str::from_utf8(bytes(a, 0)?) {
-                Ok(s) if !s.contains('\0') => Ok(t(s)),
-                _ => crate::io::binary_input(
-                    crate::oids::TEXT,
-                    -1,
-                    bytes(a, 0)?,
-                    &crate::env::PlainEnv,
-                ),
+            let (from, to) =
+                (encoding(text(a, 1)?, "source")?, encoding(text(a, 2)?, "destination")?);
+            if std::ptr::eq(from, to) && from.converts() {
+                return Ok(a[0].clone());
             }
-        }),
-    ),
-    (
-        "pg_convert_to",
-        S(|_, a| {
-            utf8_only(text(a, 1)?)?;
-            Ok(by(text(a, 0)?.as_bytes()))
+            match decoded(bytes(a, 0)?, from)? {
+                Datum::Text(s) => encoded(&s, to),
+                other => Ok(other),
+            }
         }),
     ),
     ("int2_bytea", S(|_, a| Ok(by(int2(a, 0)?.to_be_bytes())))),

@@ -258,6 +258,30 @@ pub(crate) fn power(x: f64, y: f64) -> Result<Datum> {
     check8(v, true, x == 0.0)
 }
 
+/// The gamma function, with C's errors.
+fn gamma(v: f64) -> Result<Datum> {
+    if v.is_nan() {
+        return Ok(Datum::Float8(v));
+    }
+    if v.is_infinite() {
+        return if v < 0.0 { Err(overflow()) } else { Ok(Datum::Float8(v)) };
+    }
+    let made = libm::tgamma(v);
+    // Its poles are where C says that there is no value.
+    if !made.is_finite() {
+        return Err(overflow());
+    }
+    if made == 0.0 { Err(underflow()) } else { Ok(Datum::Float8(made)) }
+}
+
+fn ln_gamma(v: f64) -> Result<Datum> {
+    let made = libm::lgamma(v);
+    if made.is_infinite() && !v.is_infinite() {
+        return Err(overflow());
+    }
+    Ok(Datum::Float8(made))
+}
+
 fn logarithm(v: f64, f: fn(f64) -> f64) -> Result<Datum> {
     if v == 0.0 {
         bail!(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero");
@@ -390,6 +414,10 @@ pub(super) const BODIES: BodyTable = &[
     ("float4up", S(|_, a| Ok(a[0].clone()))),
     ("float8up", S(|_, a| Ok(a[0].clone()))),
     ("dsqrt", SQRT),
+    ("derf", S(|_, a| Ok(Datum::Float8(libm::erf(float8(a, 0)?))))),
+    ("derfc", S(|_, a| Ok(Datum::Float8(libm::erfc(float8(a, 0)?))))),
+    ("dgamma", S(|_, a| gamma(float8(a, 0)?))),
+    ("dlgamma", S(|_, a| ln_gamma(float8(a, 0)?))),
     ("dpow", S(|_, a| power(float8(a, 0)?, float8(a, 1)?))),
     (
         "dexp",

@@ -1,8 +1,9 @@
 //! PostgreSQL's hash functions (Bob Jenkins's lookup3 mixing), as SQL shows them.
 
-use crate::Datum;
 use crate::args::*;
+use crate::numeric::store::Digits;
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
+use crate::{Datum, Numeric};
 use base::Result;
 
 struct Mixer {
@@ -126,6 +127,9 @@ fn value_hash(d: &Datum, bpchar: bool, seed: u64) -> Option<u64> {
             k[4..6].copy_from_slice(&t.offset.0.to_le_bytes());
             bytes_hash(&k, seed)
         }
+        Datum::TimeTz(t, zone) => word_hash(int8_word(*t), seed) ^ word_hash(*zone as u32, seed),
+        Datum::Interval(i) => word_hash(int8_word(crate::datetime::interval_span(i) as i64), seed),
+        Datum::Numeric(n) => numeric_hash(n, seed),
         Datum::Array(a) => {
             let bp = a.element_type == crate::oids::BPCHAR;
             let mut h: u32 = 1;
@@ -145,6 +149,44 @@ fn float_hash(v: f64, seed: u64) -> u64 {
     }
     let v = if v.is_nan() { f64::NAN } else { v };
     bytes_hash(&v.to_le_bytes(), seed)
+}
+
+/// The digits' hash, whatever zeros stand around them, and where the first is.
+fn numeric_hash(n: &Numeric, seed: u64) -> u64 {
+    let Some(d) = Digits::of(n).filter(|_| n.is_finite()) else { return seed };
+    let zeros = d.digits.iter().take_while(|digit| **digit == 0).count();
+    let digits = &d.digits[zeros..];
+    if digits.is_empty() {
+        return seed.wrapping_sub(1);
+    }
+    let bytes: Vec<u8> = digits.iter().flat_map(|digit| digit.to_le_bytes()).collect();
+    let weight = i64::from(d.weight - zeros as i32);
+    let hash = bytes_hash(&bytes, seed);
+    // Without a seed it is the lower half that the weight goes into.
+    if seed == 0 { u64::from(hash as u32 ^ weight as u32) } else { hash ^ weight as u64 }
+}
+
+/// An address as PostgreSQL keeps it: family, bits, bytes.
+fn inet_hash(a: &[Datum], seed: u64) -> Result<u64> {
+    let s = text(a, 0)?;
+    let network = super::inet::parse(s).ok_or_else(|| crate::io::invalid("inet", s))?;
+    let mut bytes = vec![if network.address.is_ipv4() { 2 } else { 3 }, network.bits];
+    match network.address {
+        std::net::IpAddr::V4(v) => bytes.extend(v.octets()),
+        std::net::IpAddr::V6(v) => bytes.extend(v.octets()),
+    }
+    Ok(bytes_hash(&bytes, seed))
+}
+
+/// The OIDs of a vector, as they are stored.
+fn vector_hash(a: &[Datum], seed: u64) -> Result<u64> {
+    let mut bytes = Vec::new();
+    for e in &array(a, 0)?.elements {
+        if let Datum::Oid(o) = e {
+            bytes.extend(o.0.to_le_bytes());
+        }
+    }
+    Ok(bytes_hash(&bytes, seed))
 }
 
 fn plain(a: &[Datum], bpchar: bool) -> Result<Datum> {
@@ -186,6 +228,24 @@ pub(super) const BODIES: BodyTable = &[
     ("timestamp_hash", PLAIN),
     ("time_hash", PLAIN),
     ("pg_lsn_hash", PLAIN),
+    ("timestamptz_hash", PLAIN),
+    ("timetz_hash", PLAIN),
+    ("interval_hash", PLAIN),
+    ("hash_numeric", PLAIN),
+    ("hashinet", S(|_, a| Ok(Datum::Int4(inet_hash(a, 0)? as u32 as i32)))),
+    ("hashoidvector", S(|_, a| Ok(Datum::Int4(vector_hash(a, 0)? as u32 as i32)))),
+    ("timestamptz_hash_extended", EXTENDED),
+    ("timetz_hash_extended", EXTENDED),
+    ("interval_hash_extended", EXTENDED),
+    ("hash_numeric_extended", EXTENDED),
+    ("hashxidextended", EXTENDED),
+    ("hashxid8extended", EXTENDED),
+    ("hashcidextended", EXTENDED),
+    ("hashinetextended", S(|_, a| Ok(Datum::Int8(inet_hash(a, int8(a, 1)? as u64)? as i64)))),
+    (
+        "hashoidvectorextended",
+        S(|_, a| Ok(Datum::Int8(vector_hash(a, int8(a, 1)? as u64)? as i64))),
+    ),
     ("hashbpchar", S(|_, a| plain(a, true))),
     ("hashtextextended", EXTENDED),
     ("hashnameextended", EXTENDED),

@@ -9,6 +9,7 @@ mod compare;
 mod enums;
 mod float;
 pub(crate) mod hash;
+pub(crate) mod inet;
 pub(crate) mod int;
 mod like;
 pub mod misc;
@@ -19,6 +20,9 @@ mod regex;
 mod series;
 mod template;
 pub(crate) mod text;
+mod unicode;
+
+pub(crate) use regex::matches as regex_matches;
 
 use crate::registry::BodyTable;
 
@@ -38,6 +42,7 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         float::BODIES,
         numeric::BODIES,
         text::BODIES,
+        unicode::BODIES,
         like::BODIES,
         quote::BODIES,
         regex::BODIES,
@@ -47,6 +52,8 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         bytea::BODIES,
         enums::BODIES,
         hash::BODIES,
+        inet::COMPARISONS,
+        inet::BODIES,
         misc::BODIES,
         random::BODIES,
     ]);

@@ -274,8 +274,9 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
     Ok(match type_oid {
         INT4 => Datum::Int4(parse_int(text, "integer", i32::MIN.into(), i32::MAX.into())? as i32),
         INT8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
-        TEXT | JSONPATH | PG_NODE_TREE | XML | REFCURSOR | CSTRING | UNKNOWN | ACLITEM | INET
-        | CIDR => Datum::Text(Text::from(text)),
+        TEXT | PG_NODE_TREE | XML | REFCURSOR | CSTRING | UNKNOWN | ACLITEM | CIDR => {
+            Datum::Text(Text::from(text))
+        }
         PG_SNAPSHOT | TXID_SNAPSHOT => {
             let (min, max, running) = parse_snapshot(text)?;
             Datum::text(snapshot_text(min, max, &running))
@@ -299,6 +300,8 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         UUID => Datum::Uuid(crate::text::uuid_input(text)?),
         JSON => crate::json::json_input(text)?,
         JSONB => crate::json::jsonb_input(text)?,
+        INET => crate::functions::inet::input(text)?,
+        JSONPATH => crate::json::path::jsonpath_input(text)?,
         OID => Datum::Oid(parse_oid(text, "oid")?),
         XID => Datum::Oid(parse_oid(text, "xid")?),
         CID => Datum::Oid(parse_oid(text, "cid")?),

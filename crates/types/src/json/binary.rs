@@ -356,7 +356,12 @@ fn set_lax(a: &[Datum]) -> Result<Datum> {
     }
     let how = if a.len() > 4 && !is_null(a, 4) { text(a, 4)? } else { "use_json_null" };
     match how {
-        "raise_exception" => bail!(NULL_VALUE_NOT_ALLOWED, "JSON value must not be null"),
+        "raise_exception" => {
+            Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, "JSON value must not be null")
+                .detail("Exception was raised because null_value_treatment is \"raise_exception\".")
+                .hint("To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not passed.")
+                .into())
+        }
         "use_json_null" => {
             let mut null = Vec::new();
             stored::put_null(&mut null);

@@ -164,7 +164,7 @@ fn push_array(a: &ArrayValue, env: &dyn Env, lines: bool, out: &mut String) -> R
 ///
 /// # Errors
 /// What its text form says.
-fn put(ty: Oid, v: &Datum, env: &dyn Env, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn put(ty: Oid, v: &Datum, env: &dyn Env, out: &mut Vec<u8>) -> Result<()> {
     match (form(ty, v, env)?, v) {
         (Form::Bool(b), _) => stored::put_bool(b, out),
         (Form::Number(s), _) => super::read::number(&s, out)?,
@@ -210,7 +210,7 @@ fn put_dimension(
 }
 
 /// An object's key: any scalar's text.
-fn key(ty: Oid, v: &Datum, env: &dyn Env) -> Result<String> {
+pub(super) fn key(ty: Oid, v: &Datum, env: &dyn Env) -> Result<String> {
     Ok(match form(ty, v, env)? {
         Form::Null => bail!(NULL_VALUE_NOT_ALLOWED, "null value not allowed for object key"),
         Form::Bool(b) => b.to_string(),

@@ -4,15 +4,18 @@ pub mod assign;
 mod binary;
 mod build;
 mod check;
+pub mod path;
+mod populate;
 mod raw;
 mod read;
+pub mod standard;
 mod stored;
 mod text;
 
 pub use build::push_json;
+pub use populate::makes_rows;
 pub use stored::{Array, Jsonb, Object, View, view};
 
-use crate::registry::FunctionBody;
 use crate::{Datum, Text};
 use base::{Result, SqlError, SqlState};
 use serde::Deserialize;
@@ -213,24 +216,7 @@ pub fn jsonb_hash<H: Hasher>(value: View, state: &mut H) {
 
 /// The functions and aggregates of json and jsonb.
 pub(crate) const TABLES: &[crate::registry::BodyTable] =
-    &[text::BODIES, binary::BODIES, build::BODIES, PATHS];
-
-const NO_PATH: FunctionBody =
-    FunctionBody::Scalar(|_, _| Err(base::Error::unsupported("SQL/JSON path expressions")));
-
-/// Functions of jsonpath, which is not there yet.
-const PATHS: crate::registry::BodyTable = &[
-    ("jsonb_path_exists", NO_PATH),
-    ("jsonb_path_match", NO_PATH),
-    ("jsonb_path_query_array", NO_PATH),
-    ("jsonb_path_query_first", NO_PATH),
-    ("jsonb_path_exists_opr", NO_PATH),
-    ("jsonb_path_match_opr", NO_PATH),
-    (
-        "jsonb_path_query",
-        FunctionBody::Set(|_, _| Err(base::Error::unsupported("SQL/JSON path expressions"))),
-    ),
-];
+    &[text::BODIES, binary::BODIES, build::BODIES, path::BODIES, populate::BODIES];
 
 fn type_name(v: View) -> &'static str {
     match v {

@@ -7,7 +7,7 @@
 mod arith;
 pub(crate) use arith::div_scale;
 mod math;
-mod store;
+pub(crate) mod store;
 
 pub use store::{compare_encoded, sort_prefix};
 

@@ -59,8 +59,8 @@ impl AggregateState for Extreme {
 fn extreme(types: &[Oid], keep: Ordering) -> Box<dyn AggregateState> {
     Box::new(Extreme { ty: types.first().copied().unwrap_or_default(), keep, best: Datum::Null })
 }
-const MAX: FunctionBody = FunctionBody::Aggregate(|t, _| extreme(t, Ordering::Greater));
-const MIN: FunctionBody = FunctionBody::Aggregate(|t, _| extreme(t, Ordering::Less));
+pub(super) const MAX: FunctionBody = FunctionBody::Aggregate(|t, _| extreme(t, Ordering::Greater));
+pub(super) const MIN: FunctionBody = FunctionBody::Aggregate(|t, _| extreme(t, Ordering::Less));
 
 /// A running value that a function of two folds into.
 struct Fold {
@@ -102,7 +102,33 @@ const BIT_AND: FunctionBody = FunctionBody::Aggregate(|_, _| fold(|a, b| bits(a,
 const BIT_OR: FunctionBody = FunctionBody::Aggregate(|_, _| fold(|a, b| bits(a, b, |x, y| x | y)));
 const BIT_XOR: FunctionBody = FunctionBody::Aggregate(|_, _| fold(|a, b| bits(a, b, |x, y| x ^ y)));
 
+/// A running bit string that another is combined into.
+struct BitString {
+    f: crate::registry::ScalarFn,
+    value: Datum,
+}
+impl AggregateState for BitString {
+    fn add(&mut self, env: &dyn Env, args: &[Datum]) -> Result<()> {
+        let Some(v) = args.first().filter(|v| !v.is_null()) else { return Ok(()) };
+        self.value = match std::mem::take(&mut self.value) {
+            Datum::Null => v.clone(),
+            before => (self.f)(env, &[before, v.clone()])?,
+        };
+        Ok(())
+    }
+    fn finish(&self, _env: &dyn Env) -> Result<Datum> {
+        Ok(self.value.clone())
+    }
+}
+
+fn bit_string(f: crate::registry::ScalarFn) -> Box<dyn AggregateState> {
+    Box::new(BitString { f, value: Datum::Null })
+}
+
 const BODIES: BodyTable = &[
+    ("bit_and(bit)", FunctionBody::Aggregate(|_, _| bit_string(super::bit::and))),
+    ("bit_or(bit)", FunctionBody::Aggregate(|_, _| bit_string(super::bit::or))),
+    ("bit_xor(bit)", FunctionBody::Aggregate(|_, _| bit_string(super::bit::xor))),
     ("count()", FunctionBody::Aggregate(|_, _| Box::new(Count { n: 0, any: true }))),
     ("count(any)", FunctionBody::Aggregate(|_, _| Box::new(Count { n: 0, any: false }))),
     ("max(anyenum)", MAX),

@@ -148,6 +148,14 @@ fn failed(e: &fancy_regex::Error) -> base::Error {
     err!(INVALID_REGULAR_EXPRESSION, "regular expression failed: {e}")
 }
 
+/// Whether a text matches a pattern, with these letters for options.
+///
+/// # Errors
+/// `2201B`, `22023`
+pub(crate) fn matches(env: &dyn Env, pattern: &str, letters: &str, s: &str) -> Result<bool> {
+    compile(env, pattern, Flags::parse(letters)?)?.is_match(s)
+}
+
 /// A match: byte ranges of the whole and of each group.
 struct Found {
     start: usize,
