@@ -59,7 +59,6 @@ fn what_is_not_enforced_is_not_asked() {
         (STATES, off),
         ("INSERT INTO c VALUES (3, 8)", ""),
         ("CREATE TABLE l (LIKE c INCLUDING CONSTRAINTS); SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'l'::regclass", "CHECK ((id > 0)) NOT ENFORCED"),
-        ("TRUNCATE p", ""),
     ]);
 }
 
