@@ -616,7 +616,7 @@ fn who_makes_pages_durable_waits_for_the_writes_of_others() {
                     if flush {
                         rel.flush()
                     } else {
-                        drop(bed.checkpoint());
+                        let _ = bed.checkpoint();
                         Ok(())
                     }
                 })
