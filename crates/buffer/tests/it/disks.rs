@@ -16,6 +16,8 @@ fn a_full_disk_fails_the_extension_and_nothing_else() {
         // At most an eighth of the pool at once is asked for, here eight pages.
         assert_eq!(e.state(), SqlState::DISK_FULL, "{e}");
         assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(4));
+        let file = disk::Disk::open(&*bed.disk, "base/5/1", disk::OpenMode::Existing).unwrap();
+        assert_eq!(file.len().unwrap(), 4 * 8192, "what there was room for is given back");
     }
     fill(&pin(&rel, 1), 50, 50);
     bed.checkpoint();
