@@ -426,13 +426,11 @@ impl Pool {
             pinned.push(n);
             bulk |= frame.load() & STAGED_BULK != 0;
             let batch = batch.get_or_insert_with(|| self.batch_at(n));
-            if batch.next_block() != block.0 {
-                // A clean page lies between: this one begins the next run.
-                taken -= 1;
-                pinned.pop();
-                self.unpin(n);
-                break;
-            }
+            debug_assert_eq!(
+                batch.next_block(),
+                block.0,
+                "the run ends where a page is passed over"
+            );
             match self.image(batch, n, false, Some(durable)) {
                 Ok(Imaged::Yes) => {}
                 // A clean one is let go below; others wait for the next round.

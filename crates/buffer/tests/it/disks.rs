@@ -16,6 +16,8 @@ fn a_full_disk_fails_the_extension_and_nothing_else() {
         // At most an eighth of the pool at once is asked for, here eight pages.
         assert_eq!(e.state(), SqlState::DISK_FULL, "{e}");
         assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(4));
+        let file = disk::Disk::open(&*bed.disk, "base/5/1", disk::OpenMode::Existing).unwrap();
+        assert_eq!(file.len().unwrap(), 4 * 8192, "what there was room for is given back");
     }
     fill(&pin(&rel, 1), 50, 50);
     bed.checkpoint();
@@ -71,6 +73,31 @@ fn a_flush_that_fails_leaves_its_file_to_be_synced() {
     });
     bed.checkpoint();
     fill(&pin(&rel, 0), 9, 9);
+    bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).unwrap();
+    assert_eq!(bed.pool.sync_all_pending().unwrap().files, 1);
+}
+
+/// That a file does not open says nothing of what it holds: it, those after it and their folder are left to the next checkpoint.
+#[test]
+fn a_file_that_does_not_open_is_synced_later() {
+    let mut config = config(64);
+    config.open_files_max = 8;
+    let bed = bed_with(config);
+    let rels: Vec<_> = (1..20).map(|n| filled(&bed, n, 1)).collect();
+    bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).unwrap();
+    bed.disk.inject(Fault {
+        operation: Operation::Name,
+        path_contains: "base/5/10".to_owned(),
+        after: 0,
+        error: libc::EMFILE,
+        once: true,
+    });
+    let before = bed.disk.counts().dir_syncs;
+    bed.pool.sync_all_pending().unwrap_err();
+    assert!(bed.pool.failure().is_none());
+    assert_eq!(bed.pool.sync_all_pending().unwrap().files, 10);
+    assert!(bed.disk.counts().dir_syncs > before);
+    fill(&pin(&rels[9], 0), 9, 9);
     bed.pool.checkpoint_write(Default::default(), &mut |_| Ok(())).unwrap();
     assert_eq!(bed.pool.sync_all_pending().unwrap().files, 1);
 }

@@ -595,6 +595,28 @@ fn relations_come_and_go() {
     assert_eq!(held.len(), 64, "a frame was lost");
 }
 
+/// It sleeps, and nobody can cancel it: who gives up the other pin wakes it.
+#[test]
+fn clean_up_is_woken() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 1);
+    let other = pin(&rel, 0);
+    let before_wait = stop::arm("buffer.cleanup.before_wait");
+    let subject = before_wait.subject();
+    std::thread::scope(|scope| {
+        let page = pin(&rel, 0);
+        let waiter = scope.spawn(move || subject.run(|| drop(page.cleanup().unwrap())));
+        before_wait.wait_reached();
+        before_wait.release();
+        // Time to fall asleep.
+        for _ in 0..10_000 {
+            std::thread::yield_now();
+        }
+        drop(other);
+        waiter.join().unwrap();
+    });
+}
+
 /// A page is on its way to the file, by another, when a checkpoint or a flush looks for what is dirty; and does not get there.
 #[test]
 fn who_makes_pages_durable_waits_for_the_writes_of_others() {
@@ -616,7 +638,7 @@ fn who_makes_pages_durable_waits_for_the_writes_of_others() {
                     if flush {
                         rel.flush()
                     } else {
-                        let _ = bed.checkpoint();
+                        bed.checkpoint();
                         Ok(())
                     }
                 })

@@ -238,3 +238,23 @@ fn entries_of_one_length_go() {
         verify(p.0).unwrap();
     }
 }
+
+/// An entry that was known dead and takes in a row is so no more, whether its length changes or not.
+#[test]
+fn a_replaced_entry_is_not_dead() {
+    for len in [16, 12, 20] {
+        let mut bytes: Bytes = [0; SIZE];
+        let mut page = PageMut(&mut bytes);
+        page.init(0, LEAF);
+        assert!(page.push(&[1; 16]) && page.push(&[2; 16]));
+        let lp = page.as_ref().line_pointer(1) | LP_DEAD << 15;
+        page.0[HEADER..HEADER + 4].copy_from_slice(&lp.to_le_bytes());
+        assert!(page.as_ref().is_dead(1));
+        assert!(page.replace(1, &vec![3; len]));
+        assert!(!page.as_ref().is_dead(1), "{len} bytes");
+        assert_eq!(
+            (page.as_ref().item(1).0, page.as_ref().item(2).0),
+            (&vec![3; len][..], &[2; 16][..])
+        );
+    }
+}

@@ -137,3 +137,29 @@ fn a_former_life_does_not_go_on() {
     wal.flush(ends[4]).unwrap();
     assert_eq!(read_all(&disk).unwrap(), 4);
 }
+
+/// The new record ends with a block of the file, so that no zeros are written behind it; and there a record of the former life begins.
+#[test]
+fn a_former_life_does_not_go_on_behind_a_whole_block() {
+    let disk = SimDisk::new(1);
+    let config = WalConfig { buffer_bytes: 64 << 10, ..WalConfig::default() };
+    let insert = |wal: &Wal, content: u8, len: usize| {
+        let mut r = RecordBuilder::new(ResourceManager::Heap, 9, Xid(8));
+        r.data(&vec![content; len]);
+        wal.insert(&r)
+    };
+    let wal = Wal::create(disk.clone(), config.clone(), FIRST_LSN).unwrap();
+    let first = insert(&wal, 1, 100);
+    let rest = 8192 - (first.0 % 4096) as usize - 20;
+    let second = insert(&wal, 2, rest);
+    assert_eq!(second.0 % 4096, 0);
+    wal.flush(insert(&wal, 3, 100)).unwrap();
+    drop(wal);
+    assert_eq!(read_all(&disk).unwrap(), 3);
+    let file = disk.open("wal/000000010000000000000001", OpenMode::Existing).unwrap();
+    file.write_at(&[0; 8], first.0 - FIRST_LSN.0).unwrap();
+    let wal = Wal::open(disk.clone(), config, first, FIRST_LSN).unwrap();
+    assert_eq!(insert(&wal, 4, rest), second);
+    wal.flush(second).unwrap();
+    assert_eq!(read_all(&disk).unwrap(), 2);
+}

@@ -67,8 +67,13 @@ fn asynchronous_commits_become_durable() {
     let end = insert(&wal, 100);
     assert!(!wal.writer_round().unwrap());
     wal.note_asynchronous(end);
+    // One that was answered before: it takes nothing back.
+    wal.note_asynchronous(base::Lsn(end.0 - 40));
+    // What is a hint's ground until then.
+    assert_eq!(wal.asynchronous_lsn(), end);
     assert!(wal.writer_round().unwrap());
     assert_eq!(wal.flushed_lsn(), end);
+    assert_eq!(wal.asynchronous_lsn(), base::Lsn::INVALID);
     // Without a commit, only much waiting is written.
     insert(&wal, 2 << 20);
     assert!(wal.writer_round().unwrap());
