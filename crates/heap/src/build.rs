@@ -169,7 +169,7 @@ impl BuildScan {
 }
 
 /// For every line pointer the root of the chain it is in, if that is another one.
-fn roots_of(page: &Page) -> Vec<OffsetNumber> {
+pub(crate) fn roots_of(page: &Page) -> Vec<OffsetNumber> {
     let count = page.item_count();
     let mut roots = vec![OffsetNumber::INVALID; count + 1];
     for root in page.offsets() {

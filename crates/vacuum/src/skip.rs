@@ -193,3 +193,23 @@ impl Chooser {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eager_scanning_ends_with_its_failures_or_its_successes() {
+        // A half of the first region, and of the 40 failures that a region has.
+        let new = || Eager::new(1000, 0.01, 2048);
+        let mut eager = new();
+        assert!((0..19).all(|_| eager.result(false).is_none() && eager.on()));
+        assert!(eager.result(false).is_none() && !eager.on());
+        // A fifth of what there is to be frozen.
+        let mut eager = new();
+        assert!((0..199).all(|_| eager.result(true).is_none() && eager.on()));
+        assert_eq!(eager.result(true), Some(200));
+        assert!(!eager.on());
+        assert!(!Eager::new(4, 0.01, 0).on() && !Eager::new(1000, 0.0, 0).on());
+    }
+}

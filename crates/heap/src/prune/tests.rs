@@ -504,6 +504,11 @@ fn a_version_belongs_to_the_root_whose_chain_leads_to_it() {
     let (page, _) = page_of("L>3/950 R>3 Lh");
     assert_eq!(crate::Heap::root_of(&page, OffsetNumber(3)), Some(OffsetNumber(2)));
     assert_eq!(crate::Heap::root_of(&page, OffsetNumber(1)), Some(OffsetNumber(1)));
+    // So an index that is built then leads there.
+    for (text, root) in [("L>3/950 R>3 Lh", 2), ("R>3 L>3/950 Lh", 1)] {
+        let roots = crate::build::roots_of(&page_of(text).0);
+        assert_eq!(roots[1..], [1, 2, root].map(OffsetNumber), "{text}");
+    }
 }
 
 /// A judge that may be asked once for neighbours that are alike.

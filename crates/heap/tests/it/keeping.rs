@@ -293,6 +293,38 @@ fn a_link_that_does_not_fit_its_page_stays_as_it_was() {
     w.assert_replay_equal();
 }
 
+/// A link whose target's line pointer another row has now: that is not the row's newest version.
+#[test]
+fn a_walk_does_not_go_on_at_another_row() {
+    let w = world();
+    let first = rows(&w, 1)[0];
+    update(&w, first, COLD);
+    let other = rows(&w, 1)[0];
+    let xmin = w.page(Fork::Main, 0).tuple(other.offset).raw_xmin();
+    let found = |made: Xid| {
+        let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+        let left = w.heap.aim_further(&mut pin.write(), &|_, _, _| Some(Some((other, made))));
+        assert_eq!(left, []);
+        drop(pin);
+        let (reader, mut slot) = (w.begin(), TupleSlot::new());
+        w.heap.fetch_row(first, &reader.take_snapshot(), &mut slot).unwrap().then_some(slot.tid)
+    };
+    assert_eq!(found(Xid(xmin.0 - 1)), None);
+    assert_eq!(found(xmin), Some(other));
+}
+
+#[test]
+fn a_walk_begins_at_a_redirect_too() {
+    let w = world();
+    let root = rows(&w, 1)[0];
+    let newer = update(&w, root, HOT);
+    vacuum(&w, &w.heap.horizon());
+    assert_eq!(drawn(&w), "rn");
+    let (reader, mut slot) = (w.begin(), TupleSlot::new());
+    assert!(w.heap.fetch_row(root, &reader.take_snapshot(), &mut slot).unwrap());
+    assert_eq!(slot.tid, newer);
+}
+
 #[test]
 fn a_row_that_churns_stays_on_its_page_however_old_a_snapshot_is() {
     let w = world_with(Xid(100), HeapOptions::default());

@@ -1,10 +1,10 @@
 //! What the window of CSNs keeps, and for whom.
 
-use crate::support::{backend, manager};
+use crate::support::{backend, manager, manager_with};
 use base::{Csn, Xid, stop};
 use txn::clog::SEGMENT_XIDS;
 use txn::csn::{CsnWindow, Entry, PAGE_XIDS};
-use txn::{CommitExtras, LiveSnapshots};
+use txn::{CommitExtras, LiveSnapshots, TxnConfig};
 
 const FIRST: Xid = Xid(PAGE_XIDS);
 const ABORTED: Xid = Xid(PAGE_XIDS + 7);
@@ -112,4 +112,21 @@ fn two_cut_the_commit_log_at_once() {
     });
     assert_eq!(m.oldest_clog_xid(), xids[3]);
     assert!(m.committed(xids[3]).unwrap());
+}
+
+/// A page of the commit log that must make room is not written before the log says the same.
+#[test]
+fn a_page_that_makes_room_waits_for_the_log() {
+    let m = manager_with(TxnConfig { clog_buffers: 4, ..TxnConfig::default() });
+    let old = m.begin(&backend(&m));
+    old.xid().unwrap();
+    // So far on that both are kept in one place.
+    m.burn_xids(4 * txn::clog::PAGE_XIDS).unwrap();
+    let lazily = || CommitExtras { sync: false, ..CommitExtras::default() };
+    let lsn = old.commit(lazily()).unwrap().lsn.unwrap();
+    assert!(m.log().flushed_lsn() < lsn);
+    let new = m.begin(&backend(&m));
+    new.xid().unwrap();
+    new.commit(lazily()).unwrap();
+    assert!(m.log().flushed_lsn() >= lsn);
 }

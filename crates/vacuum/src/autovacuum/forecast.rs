@@ -99,6 +99,12 @@ mod tests {
         let still = Pace { counted_us: 0, xids_per_second: 0.0 };
         let f = forecast(&t, &still, Xid(200_001_001), 150_000_000);
         assert_eq!((f.dead_rows, f.age, f.inserts), (Some(0), Some(0), None));
+        // At the threshold it is not due, and nothing happens.
+        t.dead_tuples = 250;
+        assert_eq!(forecast(&t, &still, Xid(2000), 150_000_000).dead_rows, None);
+        // An age that autovacuum would not wait for is as VACUUM takes it.
+        let aggressive = |age| forecast(&t, &still, Xid(190_001_001), age).aggressive;
+        assert_eq!((aggressive(190_000_002), aggressive(2_000_000_000)), (Some(0), Some(0)));
         t.thresholds.enabled = false;
         let f = forecast(&t, &still, Xid(2000), 150_000_000);
         assert_eq!(f, Forecast::default());

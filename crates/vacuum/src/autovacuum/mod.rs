@@ -193,6 +193,11 @@ mod tests {
         assert!(decide(&t, Xid(2000)).vacuum);
         t.thresholds.vacuum_insert_threshold = -1;
         assert!(!decide(&t, Xid(2000)).vacuum);
+        // Zero is a threshold.
+        t.thresholds.vacuum_insert_threshold = 0;
+        assert!(decide(&t, Xid(2000)).vacuum);
+        t.analyzable = false;
+        assert!(!decide(&t, Xid(2000)).analyze);
     }
 
     #[test]
@@ -200,6 +205,9 @@ mod tests {
         let mut t = table();
         t.all_frozen_pages = 5;
         assert_eq!(limits(&t).1, 1100.0);
+        // Cut since that was counted.
+        t.all_frozen_pages = 30;
+        assert_eq!(limits(&t).1, 1000.0);
         t.reltuples = 1e12;
         assert_eq!(limits(&t).0, 1e8);
         t.reltuples = -1.0;
@@ -248,6 +256,9 @@ mod tests {
         let now = Xid(3500);
         let mut all = [&inserts, &old, &dead, &older].map(|t| urgency(t, now));
         assert!(all[3] > all[1] && all[1] > all[2] && all[2] > all[0], "{all:?}");
+        // From where on a vacuum is due for age.
+        old.thresholds.freeze_max_age = 2500;
+        assert!(urgency(&old, Xid(3374)) < 1.0 && urgency(&old, Xid(3375)) > all[2]);
         // Never vacuumed for inserts.
         inserts.thresholds.vacuum_insert_threshold = -1;
         all[0] = urgency(&inserts, now);
