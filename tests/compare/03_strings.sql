@@ -1,6 +1,6 @@
 SELECT 'a' || 'b', 'a' || 1, 1 || 'a', 'a' || NULL, concat('a', NULL, 1, true), concat_ws(',', 'a', NULL, 'b');
 SELECT length('héllo'), char_length('héllo'), octet_length('héllo'), bit_length('abc');
-SELECT upper('abc'), lower('ABC'), initcap('hello wORLD'), upper('é');
+SELECT upper('abc'), lower('ABC'), initcap('hello wORLD'), upper('é' COLLATE "C");
 SELECT substring('abcdef' FROM 2 FOR 3), substring('abcdef', 2), substring('abcdef', -1, 3), substr('abcdef', 3, 2), substring('abc' FROM 'b.');
 SELECT left('abcdef', 2), left('abcdef', -2), right('abcdef', 2), right('abcdef', -2);
 SELECT trim('  a  '), ltrim('xxa', 'x'), rtrim('axx', 'x'), trim(BOTH 'x' FROM 'xax'), trim(LEADING FROM '  a '), btrim('xyax', 'xy');

@@ -14,7 +14,7 @@ SELECT column_name, ordinal_position, column_default, is_nullable, data_type, ch
 SELECT constraint_name, constraint_type FROM information_schema.table_constraints WHERE table_name IN ('t', 'ref') AND constraint_name NOT LIKE '%not_null' ORDER BY 1;
 SELECT typname, typlen, typbyval, typcategory, typelem::regtype FROM pg_type WHERE typname IN ('int4', '_int4', 'text', 'numeric', 'timestamptz', 'bool', 'jsonb') ORDER BY 1;
 SELECT rolname, rolsuper, rolcanlogin FROM pg_roles WHERE rolname = 'postgres';
-SELECT datname, encoding, datcollate, datistemplate, datallowconn FROM pg_database WHERE datname IN ('postgres', 'template0', 'template1') ORDER BY 1;
+SELECT datname, encoding, datistemplate, datallowconn FROM pg_database WHERE datname IN ('postgres', 'template0', 'template1') ORDER BY 1;
 SELECT pg_table_is_visible('t'::regclass), has_table_privilege('t', 'SELECT'), pg_get_userbyid(10), format_type(1043, 24), format_type(23, NULL);
 SELECT pg_relation_size('t'), pg_size_pretty(0::bigint), pg_size_pretty(10240::bigint), pg_size_pretty(123456789::bigint), pg_size_bytes('10 MB');
 INSERT INTO t (n) VALUES (1);

@@ -23,15 +23,19 @@ pub fn identical(a: &Datum, b: &Datum) -> bool {
     }
 }
 
+/// Is a value of a type that is kept as text equal to another, or less, as its bytes are?
+#[inline]
+fn is_its_bytes(ty: Oid) -> bool {
+    !matches!(ty, oids::BPCHAR | oids::INET | oids::CIDR)
+}
+
 /// Orders two values of type `ty`, neither of them NULL.
 #[inline]
 pub fn compare(ty: Oid, a: &Datum, b: &Datum) -> Ordering {
     match (a, b) {
         (Datum::Int4(a), Datum::Int4(b)) => a.cmp(b),
         (Datum::Int8(a), Datum::Int8(b)) => a.cmp(b),
-        (Datum::Text(x), Datum::Text(y)) if ty != oids::BPCHAR && ty != oids::INET => {
-            x.as_bytes().cmp(y.as_bytes())
-        }
+        (Datum::Text(x), Datum::Text(y)) if is_its_bytes(ty) => x.as_bytes().cmp(y.as_bytes()),
         (Datum::Float8(x), Datum::Float8(y)) => crate::eval::float_cmp(*x, *y),
         _ => match (crate::code::int_of(a), crate::code::int_of(b)) {
             (Some(a), Some(b)) => a.cmp(&b),
@@ -60,7 +64,7 @@ pub fn compare_key(ty: Oid, a: &Datum, b: &Datum, descending: bool, nulls_first:
 #[inline]
 pub fn hash(ty: Oid, v: &Datum) -> u64 {
     match v {
-        Datum::Text(t) if ty != oids::BPCHAR => hash_bytes(t.as_bytes()),
+        Datum::Text(t) if is_its_bytes(ty) => hash_bytes(t.as_bytes()),
         Datum::Null => 0x9E37_79B9,
         _ => match crate::code::int_of(v) {
             Some(i) => mix(i as u64),

@@ -45,7 +45,7 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Text(x), Datum::Text(y)) => {
             if type_oid == BPCHAR {
                 bpchar_compare(x.as_bytes(), y.as_bytes())
-            } else if type_oid == INET {
+            } else if matches!(type_oid, INET | CIDR) {
                 crate::functions::inet::compare(x, y)
             } else {
                 x.as_bytes().cmp(y.as_bytes())
@@ -154,7 +154,7 @@ pub fn equal(type_oid: Oid, a: &Datum, b: &Datum) -> bool {
     match (a, b) {
         (Datum::Int4(x), Datum::Int4(y)) => x == y,
         (Datum::Int8(x), Datum::Int8(y)) => x == y,
-        (Datum::Text(x), Datum::Text(y)) if type_oid != BPCHAR => x == y,
+        (Datum::Text(x), Datum::Text(y)) if !matches!(type_oid, BPCHAR | INET | CIDR) => x == y,
         _ => compare(type_oid, a, b) == Ordering::Equal,
     }
 }
@@ -172,8 +172,11 @@ pub fn hash<H: Hasher>(type_oid: Oid, value: &Datum, state: &mut H) {
         Datum::Float8(v) => hash_float(*v, state),
         Datum::Numeric(v) => v.hash(state),
         Datum::Text(v) => {
-            let b = v.as_bytes();
-            state.write(if type_oid == BPCHAR { trim_blanks(b) } else { b });
+            state.write(match type_oid {
+                BPCHAR => trim_blanks(v.as_bytes()),
+                INET | CIDR => crate::functions::inet::shown(v).as_bytes(),
+                _ => v.as_bytes(),
+            });
             state.write_u8(0xff);
         }
         Datum::Bytea(v) => v.hash(state),
@@ -301,13 +304,37 @@ pub fn raw_comparator(type_oid: Oid) -> Option<RawComparator> {
         FLOAT8 => raw_f64,
         FLOAT4 => raw_f32,
         NAME => raw_name,
-        INET => raw_inet,
+        INET | CIDR => raw_inet,
         TID => raw_tid,
         TIMETZ => raw_timetz,
         INTERVAL => raw_interval,
         t if crate::enums::is_enum(t) => raw_u32,
-        _ => return None,
+        t => return decoding_comparator(t),
     })
+}
+
+/// By the values that two payloads hold, for types whose bytes tell nothing of their order.
+fn by_value<const TYPE: u32>(a: &[u8], b: &[u8]) -> Ordering {
+    match (crate::store::decode(Oid(TYPE), a), crate::store::decode(Oid(TYPE), b)) {
+        (Ok(x), Ok(y)) => compare(Oid(TYPE), &x, &y),
+        _ => a.cmp(b),
+    }
+}
+
+macro_rules! by_value_of {
+    ($type:expr; $($oid:literal)*) => {
+        match $type.0 {
+            $($oid => Some(by_value::<$oid>),)*
+            _ => None,
+        }
+    };
+}
+
+/// Of jsonb, and of arrays of what has an order.
+fn decoding_comparator(type_oid: Oid) -> Option<RawComparator> {
+    by_value_of!(type_oid;
+        3802 1000 1001 1002 1003 1005 1007 1009 1010 1014 1015 1016 1021 1022 1115 1182 1183 1185 1187
+        1231 1270 2951 3807 1041 651 1561 1563 271 3221)
 }
 
 /// Compares two on-page payloads of any type that has a btree order, decoding where it must.

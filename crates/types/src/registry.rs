@@ -376,6 +376,7 @@ pub fn default_btree_class(type_oid: Oid) -> Option<&'static facts::OperatorClas
     use crate::oids;
     find(type_oid).or_else(|| match type_oid {
         oids::VARCHAR => find(oids::TEXT),
+        oids::CIDR => find(oids::INET),
         t if crate::io::is_oid_like(t) => find(oids::OID),
         t if type_info(t).is_some_and(facts::TypeInfo::is_array) => find(oids::ANYARRAY),
         t if crate::enums::is_enum(t) => find(oids::ANYENUM),

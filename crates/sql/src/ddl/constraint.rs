@@ -743,7 +743,11 @@ pub(super) fn key_operator(
 }
 
 fn plain(ty: Oid) -> Oid {
-    if ty == types::oids::VARCHAR { types::oids::TEXT } else { ty }
+    match ty {
+        types::oids::VARCHAR => types::oids::TEXT,
+        types::oids::CIDR => types::oids::INET,
+        _ => ty,
+    }
 }
 
 fn implicitly(from: Oid, to: Oid) -> bool {

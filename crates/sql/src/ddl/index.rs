@@ -615,6 +615,7 @@ pub(super) fn note_size(
 pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
     let base_type = match ty.oid {
         types::oids::VARCHAR => types::oids::TEXT,
+        types::oids::CIDR => types::oids::INET,
         t if types::enums::is_enum(t) => types::oids::ANYENUM,
         other => other,
     };

@@ -44,6 +44,7 @@ fn relation(t: &Table) -> String {
 fn operand(ty: Oid) -> Oid {
     match type_info(ty) {
         _ if ty == oids::VARCHAR => oids::TEXT,
+        _ if ty == oids::CIDR => oids::INET,
         _ if types::enums::is_enum(ty) => oids::ANYENUM,
         Some(info) if info.is_array() => oids::ANYARRAY,
         _ => ty,

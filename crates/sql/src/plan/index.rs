@@ -64,7 +64,9 @@ fn comparable(from: Oid, key: Oid) -> bool {
     let int = |t: Oid| t == oids::INT2 || t == oids::INT4 || t == oids::INT8;
     let text = |t: Oid| t == oids::TEXT || t == oids::VARCHAR;
     let array = |t: Oid| types::registry::type_info(t).is_some_and(types::TypeInfo::is_array);
+    let network = |t: Oid| t == oids::INET || t == oids::CIDR;
     from == key
+        || (network(from) && network(key))
         || (int(from) && int(key))
         || (text(from) && text(key))
         || (text(from) && key == oids::NAME)

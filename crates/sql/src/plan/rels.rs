@@ -256,6 +256,7 @@ pub(crate) fn base_type(t: Oid) -> Oid {
     use types::oids;
     match t {
         oids::VARCHAR => oids::TEXT,
+        oids::CIDR => oids::INET,
         t if types::io::is_oid_like(t) => oids::OID,
         t if types::registry::type_info(t).is_some_and(types::TypeInfo::is_array) => oids::ANYARRAY,
         t if types::enums::is_enum(t) => oids::ANYENUM,

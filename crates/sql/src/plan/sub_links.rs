@@ -361,7 +361,8 @@ fn is_column(e: &Expr, i: usize) -> bool {
 pub(crate) fn same_hash(a: Oid, b: Oid) -> bool {
     let int = |t: Oid| t == oids::INT2 || t == oids::INT4 || t == oids::INT8;
     let text = |t: Oid| t == oids::TEXT || t == oids::VARCHAR || t == oids::NAME;
-    a == b || (int(a) && int(b)) || (text(a) && text(b))
+    let network = |t: Oid| t == oids::INET || t == oids::CIDR;
+    a == b || (int(a) && int(b)) || (text(a) && text(b)) || (network(a) && network(b))
 }
 
 /// Days, or moments, which are compared with each other.

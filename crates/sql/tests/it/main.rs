@@ -27,6 +27,7 @@ mod forward_references;
 mod full_catalog;
 mod having;
 mod horizons;
+mod indexes_by_value;
 mod key_types;
 mod lateral;
 mod like;

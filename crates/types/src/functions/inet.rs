@@ -16,12 +16,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    fn width(self) -> u8 {
+    pub(super) fn width(self) -> u8 {
         if self.address.is_ipv4() { 32 } else { 128 }
     }
 
     /// The address's bits, first of all in the highest.
-    fn value(self) -> u128 {
+    pub(super) fn value(self) -> u128 {
         match self.address {
             IpAddr::V4(a) => u128::from(u32::from(a)) << 96,
             IpAddr::V6(a) => u128::from(a),
@@ -45,6 +45,11 @@ impl Network {
     /// Ones in all bits of the family.
     fn all(self) -> u128 {
         Network { bits: self.width(), ..self }.mask()
+    }
+
+    /// The network itself.
+    pub(super) fn without_host(self) -> Network {
+        self.with(self.value() & self.mask())
     }
 
     /// inet's text.
@@ -86,7 +91,7 @@ pub(crate) fn parse(s: &str) -> Option<Network> {
 }
 
 /// Up to four numbers with dots between them, and how many bits those are.
-fn short_v4(s: &str) -> Option<(IpAddr, u8)> {
+pub(super) fn short_v4(s: &str) -> Option<(IpAddr, u8)> {
     let mut octets = [0u8; 4];
     let mut count = 0;
     for part in s.split('.') {
@@ -96,6 +101,12 @@ fn short_v4(s: &str) -> Option<(IpAddr, u8)> {
         count += 1;
     }
     Some((IpAddr::V4(Ipv4Addr::from(octets)), count as u8 * 8))
+}
+
+/// A text of inet or cidr as inet shows it: without the length of a whole address.
+pub(crate) fn shown(s: &str) -> &str {
+    let whole = if s.contains(':') { "/128" } else { "/32" };
+    s.strip_suffix(whole).unwrap_or(s)
 }
 
 /// Reads inet, and writes it as it is shown.

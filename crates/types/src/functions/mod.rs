@@ -5,6 +5,7 @@ mod array;
 pub mod bit;
 mod boolean;
 mod bytea;
+pub(crate) mod cidr;
 mod compare;
 mod enums;
 mod float;
@@ -54,6 +55,7 @@ pub(crate) fn tables() -> Vec<BodyTable> {
         hash::BODIES,
         inet::COMPARISONS,
         inet::BODIES,
+        cidr::BODIES,
         misc::BODIES,
         random::BODIES,
     ]);

@@ -274,7 +274,7 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
     Ok(match type_oid {
         INT4 => Datum::Int4(parse_int(text, "integer", i32::MIN.into(), i32::MAX.into())? as i32),
         INT8 => Datum::Int8(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
-        TEXT | PG_NODE_TREE | XML | REFCURSOR | CSTRING | UNKNOWN | ACLITEM | CIDR => {
+        TEXT | PG_NODE_TREE | XML | REFCURSOR | CSTRING | UNKNOWN | ACLITEM => {
             Datum::Text(Text::from(text))
         }
         PG_SNAPSHOT | TXID_SNAPSHOT => {
@@ -301,6 +301,7 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         JSON => crate::json::json_input(text)?,
         JSONB => crate::json::jsonb_input(text)?,
         INET => crate::functions::inet::input(text)?,
+        CIDR => crate::functions::cidr::input(text)?,
         JSONPATH => crate::json::path::jsonpath_input(text)?,
         OID => Datum::Oid(parse_oid(text, "oid")?),
         XID => Datum::Oid(parse_oid(text, "xid")?),
@@ -355,6 +356,7 @@ pub fn text_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut String
         Datum::Null => {}
         Datum::Int4(n) => push_int(out, i64::from(*n)),
         Datum::Int8(n) => push_int(out, *n),
+        Datum::Text(s) if type_oid == INET => out.push_str(crate::functions::inet::shown(s)),
         Datum::Text(s) => out.push_str(s),
         Datum::Bool(b) => out.push(if *b { 't' } else { 'f' }),
         Datum::Int2(n) => push_int(out, i64::from(*n)),
