@@ -290,12 +290,6 @@ fn what_is_refused() {
             "SELECT percentile_disc(p) WITHIN GROUP (ORDER BY k) FROM (VALUES (0.3, 1)) v (p, k) GROUP BY p",
             "1",
         ),
-        ("SELECT JSON_VALUE('{}', '$.a' RETURNING int)", "0A000 JSON_VALUE() is not supported"),
-        ("SELECT json_scalar(1)", "0A000 JSON_SCALAR() is not supported"),
-        ("SELECT JSON_OBJECT('a': 1)", "0A000 JSON_OBJECT() is not supported"),
-        ("SELECT JSON_OBJECT()", "0A000 JSON_OBJECT() is not supported"),
-        ("SELECT JSON('1' WITH UNIQUE KEYS)", "0A000 JSON() is not supported"),
-        ("SELECT * FROM JSON_TABLE('[]', '$' COLUMNS (a int))", "0A000 JSON_TABLE() is not supported"),
         ("SELECT json_object('{a,1}'), json('1')", "{\"a\" : \"1\"}|1"),
         (
             "SELECT uuidv7('-1000 years'::interval)",
