@@ -156,6 +156,26 @@ impl Drop for SessionState {
 }
 
 impl SessionState {
+    /// A setting's value as SHOW tells it: of some the session and its transaction know more than the settings.
+    ///
+    /// # Errors
+    /// `42704`
+    pub fn shown(&self, name: &str) -> Result<String> {
+        let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let txn = self.txn_opt();
+        Ok(match (name.to_ascii_lowercase().as_str(), txn) {
+            ("session_authorization", _) => self.session_user.borrow().name.clone(),
+            ("is_superuser", _) => switch(self.is_superuser()),
+            ("transaction_isolation", Some(txn))
+                if txn.isolation() == txn::IsolationLevel::RepeatableRead =>
+            {
+                "repeatable read".to_owned()
+            }
+            ("transaction_read_only", Some(txn)) => switch(txn.is_read_only()),
+            _ => self.settings.borrow().show(name)?,
+        })
+    }
+
     /// A state without a transaction.
     pub fn new(
         cluster: Arc<Cluster>,

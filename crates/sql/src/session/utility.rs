@@ -108,7 +108,7 @@ impl Session {
         Ok(match utility.as_ref() {
             U::Show(Some(name)) => {
                 self.state.check_examine(name)?;
-                self.state.settings.borrow().show(name)?;
+                self.state.shown(name)?;
                 Some(vec![text_column(&show_name(name))])
             }
             U::Show(None) => Some(["name", "setting", "description"].map(text_column).to_vec()),
@@ -493,18 +493,7 @@ impl Session {
             let columns = ["name", "setting", "description"].map(text_column).to_vec();
             return UtilityDone::few("SHOW", columns, rows);
         };
-        let value = match name.to_ascii_lowercase().as_str() {
-            "session_authorization" => self.state.session_user.borrow().name.clone(),
-            "is_superuser" => if self.state.is_superuser() { "on" } else { "off" }.to_owned(),
-            "transaction_isolation" => match self.state.txn()?.isolation() {
-                txn::IsolationLevel::RepeatableRead => "repeatable read".to_owned(),
-                _ => settings.show(name)?,
-            },
-            "transaction_read_only" => {
-                if self.state.txn()?.is_read_only() { "on" } else { "off" }.to_owned()
-            }
-            _ => settings.show(name)?,
-        };
+        let value = self.state.shown(name)?;
         let columns = vec![text_column(&show_name(name))];
         UtilityDone::few("SHOW", columns, vec![vec![Datum::text(value)]])
     }

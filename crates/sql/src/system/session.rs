@@ -167,8 +167,7 @@ pub(super) const BODIES: Bodies = &[
         Scalar(|env, a| {
             let missing_ok = a.len() > 1 && boolean(a, 1)?;
             state(env)?.check_examine(text(a, 0)?)?;
-            let shown = state(env)?.settings.borrow().show(text(a, 0)?);
-            match shown {
+            match state(env)?.shown(text(a, 0)?) {
                 Err(_) if missing_ok => Ok(Datum::Null),
                 shown => shown.map(Datum::text),
             }

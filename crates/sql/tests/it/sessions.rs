@@ -668,3 +668,25 @@ fn a_strategy_of_create_database_is_one_of_two() {
         ("SELECT string_agg(datname, ',' ORDER BY 1) FROM pg_database WHERE oid > 5", "one,two"),
     ]);
 }
+
+/// What a transaction and a role make of settings is told by either way of asking.
+#[test]
+fn a_setting_is_the_same_however_it_is_asked_for() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE ROLE plain", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]);
+    for (setting, value) in [
+        ("transaction_isolation", "repeatable read"),
+        ("transaction_read_only", "on"),
+        ("is_superuser", "on"),
+        ("session_authorization", "postgres"),
+    ] {
+        let asked = format!("SELECT current_setting('{setting}')");
+        s.check(&[(&format!("SHOW {setting}"), value), (&asked, value)]);
+    }
+    s.run_each(&["COMMIT", "SET SESSION AUTHORIZATION plain"]);
+    s.check(&[(
+        "SELECT current_setting('is_superuser'), current_setting('Session_Authorization')",
+        "off|plain",
+    )]);
+}
