@@ -20,6 +20,7 @@ mod domains;
 pub(crate) use domains::column_default;
 mod exprs;
 pub(crate) mod from;
+mod group_by;
 mod grouping;
 mod json;
 mod json_table;

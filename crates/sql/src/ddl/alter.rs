@@ -260,7 +260,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn set_attribute(
+    pub(super) fn set_attribute(
         &mut self,
         table: &Table,
         number: i32,
@@ -669,94 +669,6 @@ impl Ddl<'_> {
 
     fn rewrite_as_is(&mut self, before: &Arc<Table>) -> Result<()> {
         rewrite::rewrite(self.session, before, &mut |_, row| Ok(row))
-    }
-
-    fn add_identity(
-        &mut self,
-        table: &Arc<Table>,
-        column: &str,
-        always: bool,
-        options: &[crate::parse::utility::SequenceOption],
-    ) -> Result<()> {
-        let found = column_of(table, column)?.clone();
-        if found.identity.is_some() {
-            bail!(
-                OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "column \"{column}\" of relation \"{}\" is already an identity column",
-                table.name
-            );
-        }
-        if !found.not_null {
-            bail!(
-                OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "column \"{column}\" of relation \"{}\" must be declared NOT NULL before identity can be added",
-                table.name
-            );
-        }
-        super::not_null::check_valid(self.state(), table, found.number)?;
-        if found.default.is_some() {
-            bail!(
-                OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "column \"{column}\" of relation \"{}\" already has a default value",
-                table.name
-            );
-        }
-        let sequence = self.column_sequence(
-            &table.name,
-            column,
-            table.namespace,
-            table.persistence,
-            found.ty.oid,
-            options,
-        )?;
-        self.own_sequence(sequence, table.oid, found.number, true)?;
-        let letter = if always { b'a' } else { b'd' };
-        self.set_attribute(table, found.number, "attidentity", Datum::Char(letter))
-    }
-
-    fn drop_identity(&mut self, table: &Arc<Table>, column: &str, if_exists: bool) -> Result<()> {
-        let found = column_of(table, column)?.clone();
-        if found.identity.is_none() {
-            let text = format!(
-                "column \"{column}\" of relation \"{}\" is not an identity column",
-                table.name
-            );
-            if if_exists {
-                return self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"));
-            }
-            bail!(OBJECT_NOT_IN_PREREQUISITE_STATE, "{text}");
-        }
-        self.set_attribute(table, found.number, "attidentity", Datum::Char(0))?;
-        if let Some(sequence) = found.identity_sequence {
-            super::drop::drop_objects(self.state(), &[Object::relation(sequence)], true)?;
-        }
-        Ok(())
-    }
-
-    fn set_identity(
-        &mut self,
-        table: &Arc<Table>,
-        column: &str,
-        always: Option<bool>,
-        options: &[crate::parse::utility::SequenceOption],
-    ) -> Result<()> {
-        let found = column_of(table, column)?.clone();
-        let Some(sequence) = found.identity_sequence else {
-            bail!(
-                OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "column \"{column}\" of relation \"{}\" is not an identity column",
-                table.name
-            );
-        };
-        if let Some(always) = always {
-            let letter = if always { b'a' } else { b'd' };
-            self.set_attribute(table, found.number, "attidentity", Datum::Char(letter))?;
-        }
-        if !options.is_empty() {
-            let sequence = self.described(sequence)?;
-            self.alter_sequence(&sequence, options)?;
-        }
-        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@
 
 pub mod alter;
 mod alter_catalog;
+mod alter_identity;
 mod alter_kinds;
 mod alter_type;
 pub mod cluster;
