@@ -6,6 +6,7 @@
 //! beyond that.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
+use super::hypothetical::{Neighbours, Place};
 use super::sort::{KeyPlace, Sorter};
 use super::store::RowFile;
 use super::{Cx, Node};
@@ -32,25 +33,6 @@ pub(crate) enum Maker {
     Other(types::Aggregate),
     /// The place of a row that is not there.
     Place(Place),
-}
-
-/// What is said of the place that a row would have among others.
-#[derive(Clone, Copy)]
-pub(crate) enum Place {
-    Rank,
-    DenseRank,
-    PercentRank,
-    CumulativeDistribution,
-}
-
-/// Rows beside one that is not there.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Neighbours {
-    all: i64,
-    before: i64,
-    /// How many different ones come before.
-    distinct_before: i64,
-    peers: i64,
 }
 
 /// An aggregate call, compiled.
@@ -131,16 +113,8 @@ impl Call {
                 .find(|o| o.is_ne())
                 .unwrap_or(std::cmp::Ordering::Equal)
         };
-        at.all += 1;
-        match order(there, asked) {
-            std::cmp::Ordering::Less => {
-                at.before += 1;
-                let again = last.is_some_and(|l| order(&l[l.len() / 2..], there).is_eq());
-                at.distinct_before += i64::from(!again);
-            }
-            std::cmp::Ordering::Equal => at.peers += 1,
-            std::cmp::Ordering::Greater => {}
-        }
+        let again = || last.is_some_and(|l| order(&l[l.len() / 2..], there).is_eq());
+        at.note(order(there, asked), again);
     }
 
     pub(crate) fn add(&self, state: &mut State, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
@@ -340,13 +314,8 @@ impl Call {
             State::Extreme(d) => d.clone(),
             State::Other(s) => s.finish(cx.x.env)?,
             State::Place(at) => match self.maker {
-                Maker::Place(Place::DenseRank) => Datum::Int8(at.distinct_before + 1),
-                Maker::Place(Place::PercentRank) if at.all == 0 => Datum::Float8(0.0),
-                Maker::Place(Place::PercentRank) => Datum::Float8(at.before as f64 / at.all as f64),
-                Maker::Place(Place::CumulativeDistribution) => {
-                    Datum::Float8((at.before + at.peers + 1) as f64 / (at.all + 1) as f64)
-                }
-                _ => Datum::Int8(at.before + 1),
+                Maker::Place(place) => at.told(place),
+                _ => Datum::Null,
             },
             State::Collected(..) => Datum::Null,
         })
@@ -402,12 +371,7 @@ impl Call {
             _ => {}
         }
         if types::facts::aggregate(Oid(function)).is_some_and(|f| f.kind == 'h') {
-            return Ok(Maker::Place(match name {
-                "dense_rank" => Place::DenseRank,
-                "percent_rank" => Place::PercentRank,
-                "cume_dist" => Place::CumulativeDistribution,
-                _ => Place::Rank,
-            }));
+            return Ok(Maker::Place(Place::of(name)));
         }
         match types::registry::function(Oid(function)).map(|f| f.body) {
             Some(types::FunctionBody::Aggregate(make)) => Ok(Maker::Other(make)),

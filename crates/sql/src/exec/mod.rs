@@ -17,6 +17,7 @@ mod effects;
 pub mod foreign_key;
 mod foreign_key_text;
 mod hash_join;
+mod hypothetical;
 mod incremental_sort;
 mod index_scan;
 mod join;
