@@ -55,7 +55,7 @@ impl Btree {
     }
 
     /// Removes the entries whose line pointers say Dead.
-    fn delete_known_dead(&self, page: &mut WritePage) {
+    pub(crate) fn delete_known_dead(&self, page: &mut WritePage) {
         let view = page.view();
         let mut removal = Removal::default();
         for offset in (view.first_data()..=view.count()).filter(|o| view.is_dead(*o)) {

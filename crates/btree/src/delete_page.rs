@@ -35,6 +35,11 @@ impl Btree {
     /// Takes the empty leaf `block` out of the tree, if it can be. Returns the pages deleted. No page is latched by the caller.
     pub(crate) fn delete_page(&self, block: BlockNumber) -> Result<Vec<BlockNumber>> {
         let _alone = self.shared.deletion.lock();
+        self.take_out(block)
+    }
+
+    /// The same for who has [`crate::tree::Shared::deletion`].
+    pub(crate) fn take_out(&self, block: BlockNumber) -> Result<Vec<BlockNumber>> {
         let mut deleted = Vec::new();
         let page = self.write(block)?;
         if !self.is_deletable(&page) {

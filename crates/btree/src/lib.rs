@@ -4,7 +4,7 @@
 //! Search, insert, split, build, scan, bulk and retail deletion, page deletion and replay of Lehman–Yao trees.
 //! Where to look: a search goes down (`tree`), an entry goes in (`insert`), a page splits (`split`, `split_point`), room
 //! is made without a split (`dedup`), a range is read (`scan`), an index is made at once (`build`, `sort`) or anew beside the old one in its file (`rebuild`), dead entries go
-//! (`vacuum`, `retail`, `removal`), an empty page goes (`delete_page`), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`, `verify_live`).
+//! (`vacuum`, `retail`, `removal`), an empty page goes (`delete_page`; `tidy`, where a scan finds it), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`, `verify_live`).
 //!
 //! # Layout
 //! [`page::btree`]; docs/FORMAT.md.
@@ -46,6 +46,7 @@ mod skip;
 mod sort;
 mod split;
 mod split_point;
+mod tidy;
 mod tree;
 mod vacuum;
 mod verify;

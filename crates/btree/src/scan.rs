@@ -14,6 +14,7 @@ use crate::bounds::{ScanBounds, ScanEdge, with_bound};
 use crate::nearby::Nearby;
 use crate::schema::{Bound, Value};
 use crate::skip::{Place, last_place, next_place};
+use crate::tidy::{LEAVES_MOST, is_spent};
 use crate::tree::{Btree, ReadPage};
 use base::{BlockNumber, Lsn, OffsetNumber, Result, Tid};
 use buffer::PinnedPage;
@@ -39,6 +40,8 @@ pub struct ScanOptions {
     /// Copy the values too, and keep the leaf pinned while its entries are handed out; see
     /// [`BtreeScan::leaf_unchanged`].
     pub index_only: bool,
+    /// Take leaves out of the tree that hold nothing but entries known dead (`tidy`). Not in an index that may be rebuilt meanwhile.
+    pub tidies: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +68,8 @@ struct Leaf {
     skip_to: Option<ScanEdge>,
     pin: Option<PinnedPage>,
     killed: Vec<u32>,
+    /// All its entries were known dead already.
+    spent: bool,
     current: usize,
 }
 
@@ -81,6 +86,8 @@ pub struct BtreeScan {
     /// A marked place: on this leaf, or on one left behind.
     mark: Option<(usize, usize)>,
     marked_leaf: Option<Box<Leaf>>,
+    /// Leaves that it may still take out.
+    may_tidy: u8,
 }
 
 /// On one leaf a scan skips so often to get to its first match; then its entries are looked at one by one.
@@ -102,6 +109,7 @@ impl Btree {
             started: false,
             mark: None,
             marked_leaf: None,
+            may_tidy: if options.tidies { LEAVES_MOST } else { 0 },
         }
     }
     /// The page to the left of `block`, which linked to `prev` when it was read; `None` at the left end.
@@ -379,6 +387,7 @@ impl BtreeScan {
             if !self.leaf.entries.is_empty() {
                 return Ok(true);
             }
+            self.take_out_spent();
         }
         // The last leaf's entries are done with, too.
         self.leaf.entries.clear();
@@ -469,6 +478,7 @@ impl BtreeScan {
         leaf.entries.clear();
         leaf.keys.clear();
         leaf.killed.clear();
+        leaf.spent = false;
         leaf.block = page.block;
         self.nearby.note(page.block, self.rebuilds);
         leaf.prev = view.prev();
@@ -528,6 +538,11 @@ impl BtreeScan {
                 leaf.entries.push(Entry { tid: item.tid(), offset, key });
             }
         }
+        leaf.spent = self.may_tidy > 0
+            && leaf.entries.is_empty()
+            && from <= view.first_data()
+            && view.data_count() > 0
+            && is_spent(view);
         leaf.at = match self.options.direction {
             Direction::Forward => 0,
             Direction::Backward => leaf.entries.len(),
@@ -535,11 +550,24 @@ impl BtreeScan {
         leaf.pin = if self.options.index_only || !tree.logged { Some(page.unlock()) } else { None };
     }
 
-    /// Marks on the page what was killed, before the leaf is left.
+    /// Marks on the page what was killed, before the leaf is left; and takes the leaf out if nothing else is on it.
     fn finish_leaf(&mut self) {
-        if self.leaf.killed.is_empty() {
-            return;
+        if !self.leaf.killed.is_empty() {
+            self.mark_killed();
         }
+        self.take_out_spent();
+    }
+
+    fn take_out_spent(&mut self) {
+        if std::mem::take(&mut self.leaf.spent) && self.may_tidy > 0 {
+            self.may_tidy -= 1;
+            self.leaf.pin = None;
+            // What can't be done now VACUUM does.
+            let _ = self.tree.tidy(self.leaf.block);
+        }
+    }
+
+    fn mark_killed(&mut self) {
         let mut killed = std::mem::take(&mut self.leaf.killed);
         killed.sort_unstable();
         killed.dedup();
@@ -576,6 +604,7 @@ impl BtreeScan {
                 page.hint_item_dead(OffsetNumber(*offset));
             }
         });
+        self.leaf.spent = self.may_tidy > 0 && is_spent(view);
     }
 }
 

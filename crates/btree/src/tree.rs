@@ -91,6 +91,8 @@ pub(crate) struct Shared {
     pub(crate) rebuilds: AtomicU64,
     /// Who takes pages out of the tree, one at a time.
     pub(crate) deletion: Mutex<()>,
+    /// So many check the tree at rest: readers take nothing out of it.
+    pub(crate) still: AtomicU32,
     /// The next XID when each of those began who delete entries without a snapshot, and are at it.
     visits: Mutex<SmallVec<[u64; 4]>>,
 }
@@ -167,6 +169,7 @@ impl Btree {
                     rightmost: AtomicU32::new(0),
                     rebuilds: AtomicU64::new(0),
                     deletion: Mutex::new(DELETION_RANK, ()),
+                    still: AtomicU32::new(0),
                     visits: Mutex::new(VISITS_RANK, SmallVec::new()),
                 })
             })

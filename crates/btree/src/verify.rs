@@ -53,11 +53,12 @@ struct Link {
 }
 
 impl Btree {
-    /// Checks the whole tree. Nobody may change it meanwhile.
+    /// Checks the whole tree. Nobody may write to it meanwhile; readers are kept from taking leaves out (`tidy`).
     ///
     /// # Errors
     /// The first thing found wrong, as corruption; I/O.
     pub fn verify(&self) -> Result<VerifyReport> {
+        let _still = self.keep_still();
         self.verify_pausing(&mut || Ok(()))
     }
 

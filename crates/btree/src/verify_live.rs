@@ -50,11 +50,13 @@ impl Btree {
         Ok(report)
     }
 
-    /// Looks up every entry from the root: is it found on the leaf it is on? Nobody may change the tree meanwhile.
+    /// Looks up every entry from the root: is it found on the leaf it is on? Nobody may write to the tree meanwhile; readers
+    /// are kept from taking leaves out (`tidy`).
     ///
     /// # Errors
     /// Corruption; I/O; `pause`'s.
     pub fn verify_descents(&self, pause: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let _still = self.keep_still();
         self.for_each_page(0, &mut |block, view| {
             pause()?;
             for offset in view.first_data()..=view.count() {

@@ -58,7 +58,7 @@ struct Options {
     /// Another `ebb` (or another PostgreSQL's folder) than this one.
     #[arg(long, value_name = "FILE", global = true)]
     ebb: Option<PathBuf>,
-    /// The size of the published report; without an experiment's name, all eight in one run.
+    /// The size of the published report; without an experiment's name, all nine in one run.
     #[arg(long, global = true)]
     full: bool,
     /// How many times the small size [default: 1].
@@ -123,6 +123,8 @@ enum What {
     Explain,
     /// What a VACUUM by hand does to others.
     Waves,
+    /// A queue of jobs beside one idle transaction.
+    Queue,
     /// Advice on the vacuum settings of one table of your own server; reads only.
     Advise(advise::Arguments),
     /// Write the report again from a run's results.json.
@@ -299,6 +301,7 @@ fn word(what: &What) -> &'static str {
         What::Longtx => "longtx",
         What::Explain => "explain",
         What::Waves => "waves",
+        What::Queue => "queue",
         What::Advise(_) => "advise",
         What::Report { .. } => "report",
         What::Figures { .. } => "figures",

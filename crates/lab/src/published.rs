@@ -12,6 +12,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = &[
     ("longtx", "What one idle transaction holds back"),
     ("explain", "EXPLAIN VACUUM: expected beside actual"),
     ("waves", "What a VACUUM by hand does to others"),
+    ("queue", "A queue beside one idle transaction"),
 ];
 
 /// The title of an experiment; its word where it has none.

@@ -39,6 +39,7 @@ pub fn full(experiment: &str) -> Size {
         "longtx" => Size { scale: 15.0, rows: Some(1_000_000), peers_s: Some(60), ..small },
         "explain" => Size { rows: Some(2_000_000), ..small },
         "waves" => Size { scale: 2.0, rows: Some(10_000_000), rounds: 3, ..small },
+        "queue" => Size { scale: 4.0, rounds: 3, ..small },
         _ => small,
     }
 }
@@ -84,6 +85,7 @@ pub fn expected_s(experiment: &str, plan: &Plan) -> f64 {
             let m = millions(500_000);
             times(servers, 1.5 * m) + times(servers * rounds, 25.0 + 4.5 * m)
         }
+        "queue" => times(2 * servers * rounds, 2.0 + count(plan.scaled(15).clamp(5, 300))),
         _ => 0.0,
     }
 }

@@ -13,11 +13,15 @@
 //! - A row that is put where the end was once more is newer than the snapshots of readers who may still hold its old address.
 //!
 //! # Locks
-//! EXCLUSIVE is asked for without waiting, every 50 ms for 5 s; of two locks none is kept if the other is not to be had. Once held, the way back
+//! EXCLUSIVE is asked for every 50 ms for 5 s; of two locks none is kept if the other is not to be had. Once held, the way back
 //! from the end stops when somebody waits for one.
 //!
+//! Of a table that is written to all the time, as a queue's is, it would not be had in 5 s, in which nobody else may vacuum the table. So it is
+//! asked for without waiting but for the second time, the fifth, the seventeenth and the sixty-fifth, when the request stands in the queue for
+//! [`IN_QUEUE`] at most: those who write now end in that time, those who come wait for so long.
+//!
 //! # Differs from PostgreSQL
-//! It takes ACCESS EXCLUSIVE, keeps readers waiting, flushes the WAL and cuts the file before it goes on.
+//! It takes ACCESS EXCLUSIVE, which it never waits for, keeps readers waiting, flushes the WAL and cuts the file before it goes on.
 
 use crate::progress::Phase;
 use crate::run::{Message, VacuumContext, VacuumTarget};
@@ -30,6 +34,8 @@ const MIN_PAGES: u32 = 1000;
 const MIN_FRACTION: u32 = 16;
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// What others may be made to wait.
+const IN_QUEUE: Duration = Duration::from_millis(5);
 const CHECK_WAITERS: Duration = Duration::from_millis(20);
 
 /// Are there enough empty pages at the end?
@@ -52,8 +58,8 @@ pub fn truncate(
     let mut len = scanned_len;
     loop {
         let start = Instant::now();
-        loop {
-            if keep_writers_out(target, context)? {
+        for attempt in 0u32.. {
+            if keep_writers_out(target, context, patience(attempt))? {
                 break;
             }
             if start.elapsed() > LOCK_TIMEOUT {
@@ -81,17 +87,29 @@ pub fn truncate(
     }
 }
 
+/// How an attempt at the locks waits, the first one's number being 0.
+fn patience(attempt: u32) -> Wait {
+    match attempt {
+        1 | 4 | 16 | 64 => Wait::AtMost(IN_QUEUE),
+        _ => Wait::NoWait,
+    }
+}
+
 /// What has to be locked so that nobody writes to the table.
 fn tags<'a>(context: &'a VacuumContext<'_>) -> impl Iterator<Item = LockTag> + 'a {
     std::iter::once(context.lock_tag).chain(context.writers_locks.iter().copied())
 }
 
 /// Locks all of it, or nothing (false).
-fn keep_writers_out(target: &VacuumTarget<'_>, context: &VacuumContext<'_>) -> Result<bool> {
+fn keep_writers_out(
+    target: &VacuumTarget<'_>,
+    context: &VacuumContext<'_>,
+    wait: Wait,
+) -> Result<bool> {
     let locks = target.heap.context().txns.locks();
     let (owner, mode) = (LockOwner::Transaction, LockMode::Exclusive);
     for (held, tag) in tags(context).enumerate() {
-        let got = locks.acquire(context.backend, owner, tag, mode, Wait::NoWait);
+        let got = locks.acquire(context.backend, owner, tag, mode, wait);
         if !matches!(got, Ok(got) if got != LockOutcome::NotAvailable) {
             let_writers_in(target, context, held);
             return got.map(|_| false);
@@ -177,4 +195,16 @@ fn last_in_use(
         }
     }
     Ok((block, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_stands_in_the_queue_four_times_at_most() {
+        let attempts = (LOCK_TIMEOUT.as_millis() / LOCK_RETRY.as_millis()) as u32 + 2;
+        let queued = |n: &u32| patience(*n) == Wait::AtMost(IN_QUEUE);
+        assert_eq!((0..attempts).filter(queued).collect::<Vec<_>>(), [1, 4, 16, 64]);
+    }
 }

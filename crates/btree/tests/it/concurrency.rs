@@ -57,7 +57,8 @@ fn storm_once(
             for round in 0..12 {
                 let direction =
                     if round % 2 == 0 { Direction::Forward } else { Direction::Backward };
-                let options = ScanOptions { direction, index_only: round % 3 == 0 };
+                let options =
+                    ScanOptions { direction, index_only: round % 3 == 0, tidies: round % 2 == 0 };
                 let mut scan = tree.scan(ScanBounds::all(), options);
                 let mut seen: HashSet<Tid> = HashSet::new();
                 while let Some(t) = scan.next().unwrap() {
@@ -142,7 +143,7 @@ fn a_left_sibling_that_came_and_went() {
         tree.insert(&[Some(&key)], tid(n), UniqueCheck::No).unwrap();
     };
     (0..200).for_each(|n| insert(n * 10));
-    let options = ScanOptions { direction: Direction::Backward, index_only: false };
+    let options = ScanOptions { direction: Direction::Backward, ..ScanOptions::default() };
     let mut scan = tree.scan(ScanBounds::all(), options);
     assert_eq!(scan.next().unwrap(), Some(tid(1990)));
     let mut rest = Vec::new();
@@ -258,7 +259,7 @@ fn queue(pad: usize, retail: bool) {
                 while high.load(Ordering::SeqCst) != ALL {
                     let _snapshot = db.horizons.register();
                     let until = high.load(Ordering::SeqCst);
-                    let options = ScanOptions { direction, index_only: false };
+                    let options = ScanOptions { direction, ..ScanOptions::default() };
                     let mut scan = tree.scan(ScanBounds::all(), options);
                     let mut seen = Vec::new();
                     while let Some(t) = scan.next().unwrap() {
@@ -615,7 +616,7 @@ fn a_backward_scan_that_skips_passes_a_leaf_without_entries() {
             let equal = Condition::Equal(u32::to_le_bytes(wanted).to_vec());
             let bounds = ScanBounds::from_conditions(tree.schema(), &[Condition::Any, equal]);
             for direction in [Direction::Forward, Direction::Backward] {
-                let options = ScanOptions { direction, index_only: false };
+                let options = ScanOptions { direction, ..ScanOptions::default() };
                 let mut scan = tree.scan(bounds.clone(), options);
                 let looks = std::cell::Cell::new(0);
                 let stop = || {

@@ -66,7 +66,11 @@ impl Bed {
     /// A scan meets what stays once and in order, up to where it is refused.
     fn scan(&self, random: &mut Random) -> Result<()> {
         let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
-        let options = ScanOptions { direction, index_only: random.below(2) == 0 };
+        let options = ScanOptions {
+            direction,
+            index_only: random.below(2) == 0,
+            tidies: random.below(2) == 0,
+        };
         let _snapshot = self.db.horizons.register();
         let mut scan = self.tree.scan(ScanBounds::all(), options);
         let mut want: Vec<Tid> = (0..STAY).map(tid).collect();

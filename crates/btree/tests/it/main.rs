@@ -10,6 +10,7 @@ mod power;
 mod rebuild;
 mod replay;
 mod support;
+mod tidy;
 mod tumult;
 mod unique;
 mod vacuum;

@@ -120,7 +120,11 @@ fn check_scan(
         .map(|(_, tid)| *tid)
         .collect();
     for direction in [Direction::Forward, Direction::Backward] {
-        let options = ScanOptions { direction, index_only: want.len().is_multiple_of(2) };
+        let options = ScanOptions {
+            direction,
+            index_only: want.len().is_multiple_of(2),
+            ..ScanOptions::default()
+        };
         let mut scan = tree.scan(bounds.clone(), options);
         let mut got = Vec::new();
         while let Some(tid) = scan.next().unwrap() {

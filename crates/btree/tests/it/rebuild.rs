@@ -113,7 +113,7 @@ fn searches_under_way_stay_in_the_old_tree() {
     for direction in [Direction::Forward, Direction::Backward] {
         let (db, tree) = filled(1000);
         let reader = db.horizons.register();
-        let options = ScanOptions { direction, index_only: false };
+        let options = ScanOptions { direction, ..ScanOptions::default() };
         let mut scan = tree.scan(ScanBounds::all(), options);
         let mut seen: Vec<Tid> = (0..3).map(|_| scan.next().unwrap().unwrap()).collect();
         scan.mark();

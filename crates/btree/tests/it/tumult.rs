@@ -153,7 +153,11 @@ impl Bed {
         let (then, b_in) = self.condition(random, 1);
         let conditions = [first, then];
         let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
-        let options = ScanOptions { direction, index_only: random.below(2) == 0 };
+        let options = ScanOptions {
+            direction,
+            index_only: random.below(2) == 0,
+            tidies: random.below(2) == 0,
+        };
         let bounds = ScanBounds::from_conditions(self.tree.schema(), &conditions);
         let _snapshot = self.db.horizons.register();
         let mut scan = self.tree.scan(bounds, options);

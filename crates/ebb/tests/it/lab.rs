@@ -173,13 +173,16 @@ fn explain_sets_expected_beside_actual() {
 }
 
 #[test]
-fn a_full_run_is_one_report_of_all_eight() {
+fn a_full_run_is_one_report_of_all_nine() {
     if !have("pgbench") {
         return;
     }
     let results = run(&["--full", "--rows", "2000", "--scale", "0.02", "--rounds", "1"]);
     let names: Vec<&str> = results.experiments.iter().map(|e| e.name.as_str()).collect();
-    assert_eq!(names, ["ring", "freeze", "index", "sync", "drop", "longtx", "explain", "waves"]);
+    assert_eq!(
+        names,
+        ["ring", "freeze", "index", "sync", "drop", "longtx", "explain", "waves", "queue"]
+    );
     assert_eq!(results.joined("Ebb"), names);
     let command = &results.machine.command;
     assert!(command.contains("lab --full --rows 2000 --scale 0.02 --rounds 1"), "{command}");
@@ -196,7 +199,7 @@ fn a_full_run_is_one_report_of_all_eight() {
     }
 }
 
-/// Waits until something is so; a stage that never comes fails the test, one that eight runs on one core delay does not.
+/// Waits until something is so; a stage that never comes fails the test, one that nine runs on one core delay does not.
 fn until(what: &str, child: Option<&mut Child>, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     let mut child = child;

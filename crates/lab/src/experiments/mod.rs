@@ -1,4 +1,4 @@
-//! The experiments: the published five, and two more of Ebb's own.
+//! The experiments: the published five, and more of Ebb's own.
 //!
 //! Each sends the same statements to every server, turn about, and writes what it measured into an
 //! [`Experiment`]. None knows which server it speaks to beyond starting it.
@@ -8,6 +8,7 @@ pub mod explain;
 pub mod freeze;
 pub mod index;
 pub mod longtx;
+pub mod queue;
 pub mod ring;
 pub mod sync;
 pub mod waves;
@@ -81,6 +82,7 @@ fn one(
         "longtx" => longtx::run(plan, progress, results, e),
         "explain" => explain::run(plan, progress, results, e),
         "waves" => waves::run(plan, progress, results, e),
+        "queue" => queue::run(plan, progress, results, e),
         other => Err(format!("there is no experiment {other}").into()),
     }
 }

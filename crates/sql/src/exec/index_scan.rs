@@ -422,7 +422,9 @@ impl IndexScanNode {
             None => {
                 let direction =
                     if self.backward { Direction::Backward } else { Direction::Forward };
-                let options = ScanOptions { direction, index_only: self.index_only };
+                // Indexes of catalogs are rebuilt beside their readers.
+                let tidies = self.keyed.index.oid >= Oid::FIRST_NORMAL;
+                let options = ScanOptions { direction, index_only: self.index_only, tidies };
                 self.scan = Some(tree.scan(bounds, options));
             }
         }

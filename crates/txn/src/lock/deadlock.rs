@@ -6,7 +6,8 @@
 //! # Layout
 //! The graph's edges: to holders of a conflicting lock and to the owner of a transaction waited for (hard), and to
 //! those ahead in the queue with a conflicting request (soft). A cycle with a soft edge may be undone by letting the
-//! waiter go ahead of the one it merely queues behind; if no such change helps, the asker is the victim.
+//! waiter go ahead of the one it merely queues behind; if no such change helps, the asker is the victim. No edge leads from one who
+//! waits for a moment only ([`super::Wait::AtMost`]).
 
 use super::held::ModeSet;
 use super::table::{Table, WaitingFor};
@@ -143,6 +144,9 @@ fn edges(table: &Table, waiter: i32, all: &[Arc<Backend>]) -> Vec<Edge> {
         None => {}
         Some(WaitingFor::Lock(tag, mode)) => {
             let Some(object) = table.objects.get(&tag) else { return out };
+            if object.queue.iter().any(|w| w.backend.pid == waiter && w.brief) {
+                return out;
+            }
             for (pid, modes) in &object.holders {
                 if *pid != waiter && modes.conflicts_with(mode) {
                     out.push(Edge { waiter, tag, mode, blocker: *pid, soft: false });

@@ -45,6 +45,8 @@ pub enum Wait {
     Block,
     /// Not at all.
     NoWait,
+    /// In the queue, where others' requests wait behind it, but for so long only.
+    AtMost(Duration),
 }
 
 /// What came of a request that did not fail.
@@ -54,7 +56,7 @@ pub enum LockOutcome {
     Granted,
     /// The backend held it already; one more is counted.
     AlreadyHeld,
-    /// [`Wait::NoWait`], and somebody is in the way. The caller words the error (55P03).
+    /// [`Wait::NoWait`], and somebody is in the way; or the time of [`Wait::AtMost`] is over. The caller words the error (55P03).
     NotAvailable,
 }
 
@@ -121,6 +123,8 @@ enum WaitEnd {
     Victim(Error),
     /// Cancelled or timed out; still waiting, as the others see it.
     Stopped(Error),
+    /// The time of [`Wait::AtMost`] is over; still waiting, as the others see it.
+    TooLong,
 }
 
 /// What a waiter for a transaction waits for.
@@ -237,7 +241,7 @@ impl LockManager {
                 .hint("You might need to increase \"max_locks_per_transaction\".")
                 .into());
         }
-        if table.request(tag, mode, backend, wait != Wait::NoWait) {
+        if table.request(tag, mode, backend, wait) {
             return Ok(LockOutcome::Granted);
         }
         if wait == Wait::NoWait {
@@ -245,16 +249,16 @@ impl LockManager {
             return Ok(LockOutcome::NotAvailable);
         }
         backend.wait.prepare();
-        let facing = table.is_facing(&tag, mode, backend.pid);
+        let facing = wait == Wait::Block && table.is_facing(&tag, mode, backend.pid);
         drop(table);
         let give_up = |table: &mut Table| table.cancel_wait(&tag, backend);
         let result = self.sleep(backend, wait, tag.wait_event(), facing, give_up);
         drop(others);
-        result.map(|()| LockOutcome::Granted)
+        result.map(|there| if there { LockOutcome::Granted } else { LockOutcome::NotAvailable })
     }
 
     /// Sleeps until signalled. `give_up` ends the backend's wait as the others see it; it says true if the lock was granted meanwhile.
-    /// A deadlock is looked for after a while, or, where one is `likely`, at once.
+    /// A deadlock is looked for after a while, or, where one is `likely`, at once. False if [`Wait::AtMost`]'s time is over.
     fn sleep(
         &self,
         backend: &Arc<Backend>,
@@ -262,7 +266,7 @@ impl LockManager {
         event: (&'static str, &'static str),
         likely: bool,
         give_up: impl Fn(&mut Table) -> bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let start = now();
         let deadlock_after = match likely {
             true => Duration::ZERO,
@@ -271,10 +275,11 @@ impl LockManager {
         let timeout = match wait {
             Wait::Block => backend.lock_timeout(),
             Wait::NoWait => None,
+            Wait::AtMost(time) => Some(time),
         };
         backend.set_wait_event(Some(event));
         backend.wait_started_us.store(base::sync::now_timestamp_us() as u64, Ordering::Relaxed);
-        let mut checked = false;
+        let mut checked = matches!(wait, Wait::AtMost(_));
         let mut told = None;
         let end = loop {
             let waited = start.elapsed();
@@ -295,6 +300,9 @@ impl LockManager {
             if let Some(timeout) = timeout
                 && waited >= timeout
             {
+                if wait != Wait::Block {
+                    break WaitEnd::TooLong;
+                }
                 let e = err!(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout");
                 break WaitEnd::Stopped(e);
             }
@@ -310,14 +318,15 @@ impl LockManager {
             }
         };
         let result = match end {
-            WaitEnd::Signalled => Ok(()),
+            WaitEnd::Signalled => Ok(true),
             WaitEnd::Victim(e) => Err(e),
             WaitEnd::Stopped(e) => {
                 let granted = give_up(&mut self.table.lock());
-                if granted { Ok(()) } else { Err(e) }
+                if granted { Ok(true) } else { Err(e) }
             }
+            WaitEnd::TooLong => Ok(give_up(&mut self.table.lock())),
         };
-        if let (Some(waits), Ok(())) = (told, &result) {
+        if let (Some(waits), Ok(true)) = (told, &result) {
             waits.tell_end(backend);
         }
         backend.wait_started_us.store(0, Ordering::Relaxed);
@@ -474,7 +483,7 @@ impl LockManager {
     }
 
     /// Waits until `done` says so; whoever ends a transaction calls [`LockManager::transaction_ended`].
-    /// False if `wait` is [`Wait::NoWait`] and it has not ended.
+    /// False if `wait` is [`Wait::NoWait`], or its time is over, and it has not ended.
     ///
     /// # Errors
     /// As [`LockManager::acquire`], and those of `done`.
@@ -507,13 +516,15 @@ impl LockManager {
                     table.stop_waiting_for(target, backend);
                     false
                 }),
-                Ok(true) => Ok(()),
+                Ok(true) => Ok(true),
                 Err(e) => Err(e),
             };
             // Whoever gave up is out already.
             self.table.lock().stop_waiting_for(target, backend);
             self.xid_waiters.fetch_sub(1, Ordering::SeqCst);
-            outcome?;
+            if !outcome? {
+                return done();
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! A waiter is in one queue only, and `waiting` says in which. A queue is looked at whenever something is released.
 
 use super::held::{ModeSet, TagMap};
-use super::{LockMode, LockTag, TransactionTarget};
+use super::{LockMode, LockTag, TransactionTarget, Wait};
 use crate::backend::Backend;
 use base::sync::Arc;
 use std::collections::HashMap;
@@ -21,6 +21,8 @@ pub enum WaitingFor {
 pub(super) struct Waiter {
     pub backend: Arc<Backend>,
     pub mode: LockMode,
+    /// Soon it goes away by itself: it is in nobody's way for good.
+    pub brief: bool,
 }
 
 #[derive(Default)]
@@ -89,13 +91,13 @@ impl Table {
         self.objects.entry(tag).or_default().grant(backend.pid, modes);
     }
 
-    /// Grants at once if possible (true), else joins the queue if `queue`.
+    /// Grants at once if possible (true), else joins the queue if `wait` says so.
     pub fn request(
         &mut self,
         tag: LockTag,
         mode: LockMode,
         backend: &Arc<Backend>,
-        queue: bool,
+        wait: Wait,
     ) -> bool {
         let object = self.objects.entry(tag).or_default();
         let pid = backend.pid;
@@ -114,8 +116,9 @@ impl Table {
             object.grant(pid, ModeSet::of(mode));
             return true;
         }
-        if queue {
-            object.queue.insert(place, Waiter { backend: backend.clone(), mode });
+        if wait != Wait::NoWait {
+            let brief = matches!(wait, Wait::AtMost(_));
+            object.queue.insert(place, Waiter { backend: backend.clone(), mode, brief });
             self.waiting.insert(pid, WaitingFor::Lock(tag, mode));
         }
         false
@@ -128,6 +131,7 @@ impl Table {
         object.queue.iter().any(|w| {
             let other = w.backend.pid;
             other != pid
+                && !w.brief
                 && mine.conflicts_with(w.mode)
                 && object.modes_of(other).conflicts_with(mode)
         })

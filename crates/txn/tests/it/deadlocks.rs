@@ -3,7 +3,7 @@ use base::{Error, Oid, SqlState, stop};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use txn::{CommitExtras, LockMode, LockTag, Transaction, Wait};
+use txn::{CommitExtras, LockMode, LockOutcome, LockTag, Transaction, Wait};
 
 fn table(n: u32) -> LockTag {
     LockTag::Relation { database: Oid(5), relation: Oid(n) }
@@ -364,4 +364,35 @@ fn who_faces_a_waiter_fails_at_once() {
         ahead.join().unwrap().unwrap();
         waits.join().unwrap().unwrap();
     });
+}
+
+/// One writes and then wants what a VACUUM holds, which for a moment wants what the writer holds: nobody is a victim.
+#[test]
+fn who_waits_for_a_moment_is_in_no_deadlock() {
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let writer = m.begin(&a);
+    writer.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
+    let vacuum = m.begin(&b);
+    vacuum.lock(table(1), LockMode::ShareUpdateExclusive, Wait::Block).unwrap();
+    std::thread::scope(|s| {
+        let (m, b) = (&m, &b);
+        let waits = s.spawn(move || {
+            until_waiting(m, b);
+            writer.lock(table(1), LockMode::ShareUpdateExclusive, Wait::Block).map(|_| ())
+        });
+        let moment = Wait::AtMost(Duration::from_millis(60));
+        let ask = || {
+            let got = vacuum.lock(table(1), LockMode::Exclusive, moment).unwrap();
+            assert_eq!(got, LockOutcome::NotAvailable);
+        };
+        while !m.locks().waits().iter().any(|w| w.pid == a.pid) {
+            ask();
+        }
+        // Now the other one is in the queue before it asks, and looks for a deadlock after 20 ms.
+        ask();
+        vacuum.commit(CommitExtras::default()).unwrap();
+        waits.join().unwrap().unwrap();
+    });
+    assert_eq!(m.locks().deadlocks_of(Oid(0)), 0);
 }

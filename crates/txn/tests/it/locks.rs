@@ -181,3 +181,35 @@ fn concurrent_index_builds_find_whom_to_wait_for() {
     let _next = m.begin(&a);
     assert!(m.wait_for_running(&c, &found[0], Wait::NoWait).unwrap());
 }
+
+/// Who waits for a moment only lets the others on when it is over, and gets what comes free within it before those that came later.
+#[test]
+fn a_wait_for_a_moment() {
+    let m = manager();
+    let (a, b, c) = (backend(&m), backend(&m), backend(&m));
+    let writer = m.begin(&a);
+    writer.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
+    let t = m.begin(&b);
+    t.lock(table(1), LockMode::ShareUpdateExclusive, Wait::Block).unwrap();
+    let moment = Wait::AtMost(Duration::from_millis(3));
+    assert_eq!(t.lock(table(1), LockMode::Exclusive, moment).unwrap(), LockOutcome::NotAvailable);
+    assert!(m.locks().waits().is_empty());
+    let later = m.begin(&c);
+    later.lock(table(1), LockMode::RowExclusive, Wait::NoWait).unwrap();
+    later.commit(CommitExtras::default()).unwrap();
+    std::thread::scope(|s| {
+        let (m, b, c) = (&m, &b, &c);
+        let second = s.spawn(move || {
+            until_waiting(m, b);
+            let later = m.begin(c);
+            let at_once = later.lock(table(1), LockMode::RowExclusive, Wait::NoWait).unwrap();
+            assert_eq!(at_once, LockOutcome::NotAvailable);
+            writer.commit(CommitExtras::default()).unwrap();
+            later.lock(table(1), LockMode::RowExclusive, Wait::Block).unwrap();
+        });
+        let long = Wait::AtMost(Duration::from_secs(600));
+        assert_eq!(t.lock(table(1), LockMode::Exclusive, long).unwrap(), LockOutcome::Granted);
+        t.commit(CommitExtras::default()).unwrap();
+        second.join().unwrap();
+    });
+}

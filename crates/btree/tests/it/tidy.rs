@@ -1,0 +1,204 @@
+//! Scans that take leaves out of the tree which hold nothing but what is known dead.
+
+use crate::support::*;
+use base::Tid;
+use btree::{Btree, Direction, ScanBounds, ScanOptions, UniqueCheck};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Some twenty go on a leaf.
+fn key(n: u32) -> Vec<u8> {
+    format!("{n:06}{}", "k".repeat(380)).into_bytes()
+}
+
+fn put(tree: &Btree, n: u32) {
+    tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+}
+
+fn filled(db: &Database, keys: u32) -> Arc<Btree> {
+    let tree = db.tree(&schema(vec![text()]));
+    (0..keys).for_each(|n| put(&tree, n));
+    tree
+}
+
+/// Reads all of it, and says of those that are dead that they are; what it met.
+fn read(tree: &Arc<Btree>, options: ScanOptions, dead: &dyn Fn(Tid) -> bool) -> Vec<Tid> {
+    let mut scan = tree.scan(ScanBounds::all(), options);
+    let mut met = Vec::new();
+    while let Some(t) = scan.next().unwrap() {
+        met.push(t);
+        if dead(t) {
+            scan.kill_current();
+        }
+    }
+    met
+}
+
+fn pages(tree: &Btree) -> u64 {
+    let report = tree.verify().unwrap();
+    assert_eq!(report.half_dead, 0);
+    report.pages
+}
+
+const FORWARD: ScanOptions =
+    ScanOptions { direction: Direction::Forward, index_only: false, tidies: true };
+const BACKWARD: ScanOptions = ScanOptions { direction: Direction::Backward, ..FORWARD };
+
+#[test]
+fn leaves_of_dead_entries_go_a_few_with_each_scan() {
+    for options in [FORWARD, BACKWARD, ScanOptions { index_only: true, ..FORWARD }] {
+        let db = Database::new();
+        let tree = filled(&db, 1000);
+        let before = pages(&tree);
+        let dead = |t: Tid| t >= tid(200) && t < tid(800);
+        read(&tree, options, &dead);
+        let once = pages(&tree);
+        assert!((1..=8).contains(&(before - once)), "{before} {once}");
+        // All were marked; now they are met as such.
+        let left: Vec<Tid> = (0..200).chain(800..1000).map(tid).collect();
+        for _ in 0..10 {
+            let mut met = read(&tree, options, &dead);
+            met.retain(|t| !dead(*t));
+            met.sort_unstable();
+            assert_eq!(met, left);
+        }
+        assert!(pages(&tree) + 25 < before, "{} of {before}", pages(&tree));
+        // Their pages are used again.
+        db.advance_horizon();
+        let len = tree.relation().len_blocks(base::Fork::Main).unwrap();
+        (300..400).for_each(|n| put(&tree, n));
+        assert_eq!(tree.relation().len_blocks(base::Fork::Main).unwrap(), len);
+        assert!((500..540).contains(&tree.verify().unwrap().entries));
+    }
+}
+
+#[test]
+fn all_may_be_dead() {
+    let db = Database::new();
+    let tree = filled(&db, 600);
+    for _ in 0..10 {
+        read(&tree, FORWARD, &|_| true);
+    }
+    // The rightmost leaf stays, and what leads to it.
+    assert!(pages(&tree) <= 3, "{}", pages(&tree));
+    assert_eq!(read(&tree, FORWARD, &|_| true), []);
+    (0..600).for_each(|n| put(&tree, n));
+    assert_eq!(tree.verify().unwrap().entries, 600);
+}
+
+#[test]
+fn who_does_not_ask_for_it_changes_nothing() {
+    let db = Database::new();
+    let tree = filled(&db, 600);
+    let before = pages(&tree);
+    for _ in 0..3 {
+        read(&tree, ScanOptions::default(), &|_| true);
+    }
+    assert_eq!(pages(&tree), before);
+}
+
+#[test]
+fn a_leaf_with_one_row_alive_stays_whole() {
+    let db = Database::new();
+    let tree = filled(&db, 600);
+    let before = tree.verify().unwrap();
+    for _ in 0..3 {
+        read(&tree, FORWARD, &|t| t.offset.0 % 5 != 0);
+    }
+    assert_eq!(tree.verify().unwrap(), before);
+}
+
+#[test]
+fn nothing_goes_while_the_tree_is_checked() {
+    let db = Database::new();
+    let tree = filled(&db, 600);
+    let before = pages(&tree);
+    let mut looks = 0;
+    tree.verify_descents(&mut || {
+        looks += 1;
+        if looks == 3 {
+            read(&tree, FORWARD, &|_| true);
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert!(looks > 10);
+    assert_eq!(pages(&tree), before);
+    read(&tree, FORWARD, &|_| true);
+    assert!(pages(&tree) < before);
+}
+
+/// Some put in at one end, others take from the other, VACUUM comes by, and one reads all of it both ways.
+#[test]
+fn a_queue() {
+    const JOBS: u32 = 6000;
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let (next, stop) = (AtomicU32::new(0), AtomicBool::new(false));
+    // Those that are there for certain, and those that are gone for certain.
+    let there: Mutex<BTreeSet<Tid>> = Mutex::default();
+    let gone: Mutex<BTreeSet<Tid>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= JOBS {
+                        return;
+                    }
+                    while there.lock().unwrap().len() > 300 {
+                        std::thread::yield_now();
+                    }
+                    put(&tree, n);
+                    there.lock().unwrap().insert(tid(n));
+                }
+            });
+        }
+        let takers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    while gone.lock().unwrap().len() < JOBS as usize {
+                        let _snapshot = db.horizons.register();
+                        let mut scan = tree.scan(ScanBounds::all(), FORWARD);
+                        while let Some(t) = scan.next().unwrap() {
+                            if gone.lock().unwrap().contains(&t) {
+                                scan.kill_current();
+                            } else if there.lock().unwrap().remove(&t) {
+                                gone.lock().unwrap().insert(t);
+                                break;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let dead = gone.lock().unwrap().clone();
+                with_control(|c| tree.bulk_delete(&|t: Tid| dead.contains(&t), c));
+                db.advance_horizon();
+            }
+        });
+        scope.spawn(|| {
+            let mut round = 0;
+            while !stop.load(Ordering::Relaxed) {
+                round += 1;
+                let options = if round % 2 == 0 { FORWARD } else { BACKWARD };
+                let _snapshot = db.horizons.register();
+                let stay: Vec<Tid> = there.lock().unwrap().iter().copied().collect();
+                let met: BTreeSet<Tid> = read(&tree, options, &|_| false).into_iter().collect();
+                let gone = gone.lock().unwrap();
+                assert!(stay.iter().all(|t| met.contains(t) || gone.contains(t)));
+            }
+        });
+        let taken = takers.into_iter().map(|taker| taker.join());
+        let taken: Vec<_> = taken.collect();
+        stop.store(true, Ordering::Relaxed);
+        taken.into_iter().for_each(Result::unwrap);
+    });
+    with_control(|c| tree.bulk_delete(&|_: Tid| true, c));
+    assert_eq!(tree.verify().unwrap().entries, 0);
+    tree.verify_descents(&mut || Ok(())).unwrap();
+}
