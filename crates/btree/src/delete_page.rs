@@ -20,7 +20,7 @@ use crate::log::{Block, Change};
 use crate::schema::{Edge, Value};
 use crate::tree::{Btree, Stack, WritePage};
 use base::{BlockNumber, Result};
-use page::btree::{self as layout, Item, NO_BLOCK};
+use page::btree::{self as layout, Item, NO_BLOCK, PageRef};
 use smallvec::SmallVec;
 
 /// Where the chain to be deleted hangs.
@@ -35,14 +35,18 @@ impl Btree {
     /// Takes the empty leaf `block` out of the tree, if it can be. Returns the pages deleted. No page is latched by the caller.
     pub(crate) fn delete_page(&self, block: BlockNumber) -> Result<Vec<BlockNumber>> {
         let _alone = self.shared.deletion.lock();
-        self.take_out(block)
+        self.take_out(block, &|_| true)
     }
 
-    /// The same for who has [`crate::tree::Shared::deletion`].
-    pub(crate) fn take_out(&self, block: BlockNumber) -> Result<Vec<BlockNumber>> {
+    /// The same for who has [`crate::tree::Shared::deletion`]; of the leaf, latched, `may` has to say so, too.
+    pub(crate) fn take_out(
+        &self,
+        block: BlockNumber,
+        may: &dyn Fn(PageRef<'_>) -> bool,
+    ) -> Result<Vec<BlockNumber>> {
         let mut deleted = Vec::new();
         let page = self.write(block)?;
-        if !self.is_deletable(&page) {
+        if !self.is_deletable(&page) || !may(page.view()) {
             return Ok(deleted);
         }
         if !page.view().has(layout::HALF_DEAD) {
@@ -62,7 +66,8 @@ impl Btree {
             drop(self.descend(&self.schema.bound(&values, edge), 0, Some(&mut stack))?);
             base::stop_point!("btree.delete_page.descended");
             let page = self.write(block)?;
-            if !self.is_deletable(&page) || page.view().has(layout::HALF_DEAD) {
+            if !self.is_deletable(&page) || page.view().has(layout::HALF_DEAD) || !may(page.view())
+            {
                 return Ok(deleted);
             }
             if !self.mark_half_dead(page, &stack)? {

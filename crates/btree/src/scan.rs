@@ -559,7 +559,9 @@ impl BtreeScan {
     }
 
     fn take_out_spent(&mut self) {
-        if std::mem::take(&mut self.leaf.spent) && self.may_tidy > 0 {
+        // Of a panicking thread nobody knows what it has latched.
+        let may = self.may_tidy > 0 && !std::thread::panicking();
+        if std::mem::take(&mut self.leaf.spent) && may {
             self.may_tidy -= 1;
             self.leaf.pin = None;
             // What can't be done now VACUUM does.

@@ -4,6 +4,8 @@
 //!
 //! # Invariants
 //! - Only entries that their line pointers say are dead to all go, under the leaf's latch, as on a leaf where an insertion wants room (`dedup`).
+//! - A leaf that was split during a bulk pass leads that pass to its right half, which may lie in a block already passed. So a leaf with
+//!   the running pass's cycle id is emptied but stays, for the pass to come by.
 //! - A scan does this to [`LEAVES_MOST`] leaves at most: reading stays reading.
 //! - Nothing is done while somebody checks a tree at rest ([`Btree::keep_still`]), nor where another takes out a page: VACUUM will come by, and
 //!   an empty leaf is soon passed.
@@ -67,6 +69,11 @@ impl Btree {
         self.delete_known_dead(&mut page);
         drop(page);
         base::stop_point!("btree.tidy.emptied");
-        self.take_out(block).map(|_| ())
+        // Split since the pass began means since its id was known: with the leaf latched we know it, too.
+        let leads_on = |view: PageRef<'_>| match self.shared.cycle_id.load(Memory::SeqCst) {
+            0 => false,
+            running => view.cycle_id() == running,
+        };
+        self.take_out(block, &|view| !leads_on(view)).map(|_| ())
     }
 }

@@ -73,6 +73,33 @@ fn what_a_split_moves_to_a_block_already_passed_goes_too() {
     assert_eq!(tree.verify().unwrap().entries, 350 + 100);
 }
 
+/// The same when readers meanwhile find nothing alive on the leaf that was split.
+#[test]
+fn readers_leave_what_leads_to_a_block_already_passed() {
+    let db = Database::new();
+    let tree = with_free_pages(&db, 1000, 0..300);
+    let before = len(&tree);
+    let gone = |t: Tid| t >= tid(960) && t <= tid(990) || t >= tid(20_000) && t < tid(20_090);
+    let mut split_last = |at: u32| {
+        if at == before - 5 {
+            (0..100).for_each(|n| put(&tree, 990, 1 + n, 20_000 + n));
+            for _ in 0..3 {
+                let options = ScanOptions { tidies: true, ..ScanOptions::default() };
+                let mut scan = tree.scan(ScanBounds::all(), options);
+                while let Some(t) = scan.next().unwrap() {
+                    if gone(t) {
+                        scan.kill_current();
+                    }
+                }
+            }
+        }
+    };
+    control(&mut split_last, |c| tree.bulk_delete(ODD, c));
+    let left: Vec<Tid> = all(&tree).into_iter().filter(|t| ODD.find(&[pack(*t)]) != 0).collect();
+    assert_eq!(left, [], "dead entries are left");
+    tree.verify().unwrap();
+}
+
 fn pack(t: Tid) -> u64 {
     u64::from(t.block.0) << 16 | u64::from(t.offset.0)
 }

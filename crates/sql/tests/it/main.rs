@@ -50,6 +50,7 @@ mod owned;
 mod parts;
 mod plan_shapes;
 mod plans;
+mod queues;
 mod read_again;
 mod rechecked;
 mod reindex;

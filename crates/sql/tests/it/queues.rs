@@ -1,0 +1,104 @@
+//! Queues: who looks for the oldest row clears away what is in the way of the next look, and nothing that anybody still sees.
+
+use crate::support::{Connection, Database};
+
+const OLDEST: &str = "SELECT id FROM jobs ORDER BY id LIMIT 1";
+
+fn queue(s: &mut Connection) {
+    s.run_each(&[
+        "CREATE TABLE jobs (id bigserial PRIMARY KEY, payload text) WITH (autovacuum_enabled = off)",
+        "INSERT INTO jobs (payload) SELECT 'one of many' FROM generate_series(1, 5000)",
+        "CREATE EXTENSION pgstattuple",
+        "CREATE EXTENSION amcheck",
+        "SET enable_seqscan = off",
+        "SET enable_bitmapscan = off",
+    ]);
+}
+
+fn leaves(s: &mut Connection) -> u32 {
+    s.run("SELECT leaf_pages FROM pgstatindex('jobs_pkey')").parse().unwrap()
+}
+
+#[test]
+fn the_head_of_a_queue_is_cleared_by_who_reads_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    queue(&mut s);
+    let before = leaves(&mut s);
+    assert!(before > 10);
+    s.run_each(&["DELETE FROM jobs WHERE id <= 4500"]);
+    for _ in 0..10 {
+        s.check(&[(OLDEST, "4501")]);
+    }
+    assert!(leaves(&mut s) <= 4, "{} of {before}", leaves(&mut s));
+    s.check(&[
+        ("SELECT bt_index_parent_check('jobs_pkey', true, true)", ""),
+        ("SELECT count(*), min(id), max(id) FROM jobs", "500|4501|5000"),
+    ]);
+    s.run_each(&[
+        "INSERT INTO jobs SELECT g, 'again' FROM generate_series(1, 4500) g",
+        "VACUUM jobs",
+    ]);
+    s.check(&[
+        (OLDEST, "1"),
+        ("SELECT count(*) FROM jobs WHERE id > 0", "5000"),
+        ("SELECT bt_index_parent_check('jobs_pkey', true, true)", ""),
+    ]);
+}
+
+#[test]
+fn what_an_old_snapshot_sees_stays() {
+    let db = Database::new();
+    let (mut s, mut idle) = (db.session(), db.session());
+    queue(&mut s);
+    idle.run_each(&[
+        "SET enable_seqscan = off",
+        "SET enable_bitmapscan = off",
+        "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        "SELECT count(*) FROM jobs",
+    ]);
+    let before = leaves(&mut s);
+    s.run_each(&["DELETE FROM jobs WHERE id <= 4500"]);
+    for _ in 0..10 {
+        s.check(&[(OLDEST, "4501")]);
+    }
+    assert_eq!(leaves(&mut s), before);
+    let seen = "SELECT count(*), min(id), sum(id) FROM jobs WHERE id > 0";
+    idle.check(&[(seen, "5000|1|12502500"), (OLDEST, "1")]);
+    // What came and went after it nobody sees.
+    for _ in 0..6 {
+        s.run_each(&[
+            "INSERT INTO jobs (payload) SELECT 'later' FROM generate_series(1, 2000)",
+            "DELETE FROM jobs WHERE id > 5000",
+        ]);
+        s.check(&[("SELECT max(id) FROM jobs", "5000"), ("SELECT count(*) FROM jobs", "500")]);
+        let later = "SELECT id FROM jobs WHERE id > 5000 ORDER BY id";
+        s.check(&[(later, ""), (later, "")]);
+    }
+    assert!(leaves(&mut s) < before + 15, "{} of {before}", leaves(&mut s));
+    idle.check(&[(seen, "5000|1|12502500")]);
+    idle.run_each(&["COMMIT"]);
+    s.check(&[("SELECT bt_index_parent_check('jobs_pkey', true, true)", "")]);
+}
+
+/// A catalog's index is rebuilt beside its readers: they take nothing out of it.
+#[test]
+fn indexes_of_catalogs_are_left_to_vacuum() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE EXTENSION pgstattuple", "SET enable_seqscan = off"]);
+    s.run_each(&["CREATE TABLE many AS SELECT 1 AS a"]);
+    for n in 0..400 {
+        s.run_each(&[&format!("CREATE TABLE t{n} (a int, b int, c int)")]);
+    }
+    let leaves = "SELECT leaf_pages FROM pgstatindex('pg_attribute_relid_attnum_index')";
+    let before = s.run(leaves);
+    for n in 0..400 {
+        s.run_each(&[&format!("DROP TABLE t{n}")]);
+    }
+    let all = "SELECT count(*) > 0 FROM pg_attribute WHERE attrelid > 0 AND attnum > 0";
+    for _ in 0..5 {
+        s.check(&[(all, "t")]);
+    }
+    assert_eq!(s.run(leaves), before);
+}
