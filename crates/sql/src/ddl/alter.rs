@@ -143,14 +143,15 @@ impl Ddl<'_> {
                     );
                     return self.notice(SqlState::DUPLICATE_COLUMN, text);
                 }
-                let (number, must_rewrite) = self.add_column(table, column)?;
+                let (number, must_rewrite, constraints) = self.add_column(table, column)?;
                 self.check_row_type_unused(table)?;
                 if must_rewrite {
                     self.fill_by_rewrite(table, number)?;
                 } else {
                     rewrite::ensure_toast(self.state(), table.oid)?;
                 }
-                self.check_filled(table.oid, number)
+                self.check_filled(table.oid, number)?;
+                constraints.iter().try_for_each(|c| self.add_constraint(table.oid, c, false))
             }
             A::DropColumn { if_exists, column, cascade } => {
                 self.alter_drop_column(table, column, *if_exists, *cascade)
@@ -242,7 +243,13 @@ impl Ddl<'_> {
                 None => Err(base::Error::unsupported("ALTER TABLE ENABLE or DISABLE")),
             },
             A::SetTablespace(name) if name == "pg_default" => Ok(()),
+            A::SetTablespace(name) if name != "pg_global" => {
+                bail!(UNDEFINED_OBJECT, "tablespace \"{name}\" does not exist")
+            }
             A::SetAccessMethod(name) if name == "heap" => Ok(()),
+            A::SetAccessMethod(name) => {
+                bail!(UNDEFINED_OBJECT, "access method \"{name}\" does not exist")
+            }
             A::SetWithoutOids => Ok(()),
             A::ReplicaIdentity(what) => {
                 let letter = match what.as_str() {
@@ -330,11 +337,13 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let found = column_of(table, column)?.clone();
         if found.identity.is_some() {
-            bail!(
-                SYNTAX_ERROR,
-                "column \"{column}\" of relation \"{}\" is an identity column",
-                table.name
-            );
+            let text =
+                format!("column \"{column}\" of relation \"{}\" is an identity column", table.name);
+            let mut e = SqlError::new(SqlState::SYNTAX_ERROR, text);
+            if default.is_none() {
+                e = e.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.");
+            }
+            return Err(e.into());
         }
         if found.is_generated() {
             let word = if default.is_some() { "SET" } else { "DROP" };

@@ -9,6 +9,7 @@ use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, Table};
 use engine::catalog::rows::options_array;
 use std::sync::Arc;
+use txn::LockMode;
 use types::Datum;
 
 impl Ddl<'_> {
@@ -85,6 +86,15 @@ impl Ddl<'_> {
         if key.enforced == enforced {
             return Ok(());
         }
+        // Who writes the other table does so by the constraints that it has: from here on he asks this one, too.
+        if key.referenced_table != table.oid {
+            let mode =
+                if enforced { LockMode::ShareRowExclusive } else { LockMode::AccessExclusive };
+            crate::relations::lock(self.state(), key.referenced_table, mode)?;
+            if !enforced {
+                self.check_not_in_use(&*self.described(key.referenced_table)?, "DROP TRIGGER")?;
+            }
+        }
         let Some(mut row) = self.constraint_row(table, name)? else { return Ok(()) };
         row.set("conenforced", Datum::Bool(enforced));
         row.set("convalidated", Datum::Bool(enforced));
@@ -120,6 +130,10 @@ impl Ddl<'_> {
         target: Option<i32>,
     ) -> Result<()> {
         let number = statistics_column(self.state(), table, name)?;
+        if table.columns.iter().any(|c| c.number == number && c.is_virtual()) {
+            let text = format!("cannot alter statistics on virtual generated column \"{name}\"");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).into());
+        }
         let target = target.filter(|t| *t != -1);
         if let Some(t) = target
             && t < 0

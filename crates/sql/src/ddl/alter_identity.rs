@@ -21,6 +21,7 @@ impl Ddl<'_> {
         options: &[crate::parse::utility::SequenceOption],
     ) -> Result<()> {
         let found = column_of(table, column)?.clone();
+        super::table::check_identity_type(found.ty.oid)?;
         if found.identity.is_some() {
             bail!(
                 OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -46,8 +47,7 @@ impl Ddl<'_> {
         let sequence = self.column_sequence(
             &table.name,
             column,
-            table.namespace,
-            table.persistence,
+            super::sequence::Home::of(table),
             found.ty.oid,
             options,
         )?;

@@ -71,12 +71,7 @@ impl Ddl<'_> {
         }
         self.check_row_type_unused(table)?;
         if let Some(sequence) = found.identity_sequence {
-            if !matches!(new.oid, types::oids::INT2 | types::oids::INT4 | types::oids::INT8) {
-                bail!(
-                    INVALID_PARAMETER_VALUE,
-                    "identity column type must be smallint, integer, or bigint"
-                );
-            }
+            super::table::check_identity_type(new.oid)?;
             // Or its bound would still be the old type's.
             let sequence = self.described(sequence)?;
             self.alter_sequence(&sequence, &[SequenceOption::As(ty.clone())])?;
@@ -156,6 +151,13 @@ impl Ddl<'_> {
             rewrite::rewrite(self.session, before, &mut convert)?;
         }
         let table = self.described(before.oid)?;
+        // What a conversion makes may be NULL.
+        for r in list {
+            let column = column_of(&table, &r.column.name)?;
+            if column.not_null && !column.may_hold_null {
+                self.verify_not_null(&table, column.number)?;
+            }
+        }
         for (check, expr) in checks.iter().filter(|(c, _)| c.validated) {
             self.verify_check(&table, &check.name, expr)?;
         }

@@ -371,6 +371,10 @@ impl Ddl<'_> {
         }
         let name = c.name.clone().unwrap_or_else(|| index.to_owned());
         if name != index {
+            let state = self.state();
+            if state.catalog.relation_oid(&*state.txn()?, table.namespace, &name)?.is_some() {
+                bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
+            }
             self.notice(
                 SqlState::SUCCESSFUL_COMPLETION,
                 format!(
@@ -398,6 +402,7 @@ impl Ddl<'_> {
             if found.kind != RelationKind::Table {
                 bail!(WRONG_OBJECT_TYPE, "referenced relation \"{}\" is not a table", found.name);
             }
+            super::refuse_catalog(&found)?;
             check_persistence(table, &found)?;
             crate::acl::check_table(state, &found, crate::acl::REFERENCES, Oid::INVALID)?;
             Ok(found)

@@ -53,7 +53,7 @@ fn dependents(state: &SessionState, on: Object) -> Result<Vec<Dependent>> {
         .filter(|r| on.sub == 0 || r.i32("refobjsubid") == on.sub)
         .map(|r| Dependent {
             object: Object { class: r.oid("classid"), oid: r.oid("objid"), sub: r.i32("objsubid") },
-            on: Object { sub: r.i32("refobjsubid"), ..on },
+            on,
             kind: match r.char("deptype") {
                 b'a' => Kind::Auto,
                 b'i' => Kind::Internal,
@@ -608,7 +608,7 @@ impl Ddl<'_> {
             };
             self.check_not_in_use(&table, "DROP TABLE")?;
             let object = Object::relation(table.oid);
-            self.check_index_of_constraint(object, statement.kind)?;
+            self.check_part(object, statement.kind)?;
             if statement.concurrently
                 && table.persistence != RelationPersistence::Temporary
                 && let Some(of) = self.table_of_index(table.oid)?
@@ -683,9 +683,9 @@ impl Ddl<'_> {
         }
     }
 
-    /// A constraint's index goes with the constraint only.
-    fn check_index_of_constraint(&self, object: Object, kind: ObjectKind) -> Result<()> {
-        if kind != ObjectKind::Index {
+    /// A constraint's index goes with the constraint only, an identity column's sequence with the column.
+    fn check_part(&self, object: Object, kind: ObjectKind) -> Result<()> {
+        if !matches!(kind, ObjectKind::Index | ObjectKind::Sequence) {
             return Ok(());
         }
         let state = self.state();
@@ -693,7 +693,8 @@ impl Ddl<'_> {
         let key = [("classid", Datum::Oid(object.class)), ("objid", Datum::Oid(object.oid))];
         for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
             if row.char("deptype") == b'i' {
-                let on = Object { class: row.oid("refclassid"), oid: row.oid("refobjid"), sub: 0 };
+                let sub = row.i32("refobjsubid");
+                let on = Object { class: row.oid("refclassid"), oid: row.oid("refobjid"), sub };
                 let (this, that) = (describe(state, object)?, describe(state, on)?);
                 return Err(SqlError::new(
                     SqlState::DEPENDENT_OBJECTS_STILL_EXIST,

@@ -74,13 +74,17 @@ fn swap_flags(state: &SessionState, old: Oid, new: Oid) -> Result<()> {
     rows.update(&after)
 }
 
-/// Keys, and foreign keys that refer to them, name the new index.
+/// Keys, and foreign keys that refer to them, name the new index, and so do their triggers.
 fn move_constraints(state: &SessionState, old: Oid, new: Oid) -> Result<()> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     for mut row in rows.find("pg_constraint", &[("conindid", Datum::Oid(old))])? {
         row.set("conindid", Datum::Oid(new));
         rows.update(&row)?;
+        for mut trigger in rows.find("pg_trigger", &[("tgconstraint", row.get("oid").clone())])? {
+            trigger.set("tgconstrindid", Datum::Oid(new));
+            rows.update(&trigger)?;
+        }
         state.catalog.changed(row.oid("conrelid"));
         state.catalog.changed(row.oid("confrelid"));
     }

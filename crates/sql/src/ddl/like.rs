@@ -10,6 +10,7 @@ use super::depend::Object;
 use super::index::NewIndex;
 use super::not_null::{self, Declared, NotNull};
 use super::relation::{IndexColumnRow, NewColumn};
+use super::sequence::Home;
 use super::table::{Elements, Owned};
 use crate::deparse::column_names;
 use crate::parse::utility::{
@@ -18,9 +19,7 @@ use crate::parse::utility::{
 use crate::parse::{parse_expression, parse_type};
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{
-    CatalogView, Column, Index, RelationKind, RelationPersistence, Table,
-};
+use engine::catalog::model::{CatalogView, Column, Index, RelationKind, Table};
 use engine::catalog::rows::Row;
 use expr::Expr;
 use std::collections::HashSet;
@@ -92,8 +91,7 @@ impl Ddl<'_> {
         &mut self,
         pattern: &Pattern,
         table: &str,
-        namespace: Oid,
-        persistence: RelationPersistence,
+        home: Home,
         out: &mut Elements,
     ) -> Result<()> {
         let source = &pattern.source;
@@ -135,8 +133,7 @@ impl Ddl<'_> {
                 new.identity = column.identity;
                 let options = self.sequence_options(of)?;
                 let (name, ty) = (&column.name, column.ty.oid);
-                let sequence =
-                    self.column_sequence(table, name, namespace, persistence, ty, &options)?;
+                let sequence = self.column_sequence(table, name, home, ty, &options)?;
                 let number = i32::try_from(at + 1).unwrap_or(i32::MAX);
                 out.owned.push(Owned { sequence, column: number, identity: true });
             }

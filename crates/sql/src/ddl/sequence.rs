@@ -229,6 +229,24 @@ fn own(state: &SessionState, sequence: Oid, owner: (Oid, i32), kind: Kind) -> Re
     Ok(())
 }
 
+/// Where a table is, how it is kept, and whose it is: its columns' sequences are so, too.
+#[derive(Clone, Copy)]
+pub struct Home {
+    /// Its schema.
+    pub namespace: Oid,
+    /// How it is kept.
+    pub persistence: RelationPersistence,
+    /// Its owner, who need not be who alters it.
+    pub owner: Oid,
+}
+
+impl Home {
+    /// Of a table that is there.
+    pub fn of(table: &Table) -> Home {
+        Home { namespace: table.namespace, persistence: table.persistence, owner: table.owner }
+    }
+}
+
 /// What a sequence to be made is called and where it goes.
 pub struct NewSequence<'a> {
     /// Its name.
@@ -390,11 +408,11 @@ impl Ddl<'_> {
         &mut self,
         table_name: &str,
         column: &str,
-        namespace: Oid,
-        persistence: RelationPersistence,
+        home: Home,
         ty: Oid,
         options: &[SequenceOption],
     ) -> Result<Oid> {
+        let Home { namespace, persistence, owner } = home;
         let named = options.iter().find_map(|o| match o {
             SequenceOption::Name(name) => Some(name.name.clone()),
             _ => None,
@@ -404,7 +422,6 @@ impl Ddl<'_> {
             Some(name) => name,
             None => super::table::choose_name(state, table_name, column, "seq", namespace)?,
         };
-        let owner = state.current_user.borrow().oid;
         self.make_sequence(&NewSequence { name, namespace, persistence, owner, ty, options })
     }
 

@@ -4,6 +4,7 @@ use super::depend::{self, Object};
 use super::like::Pattern;
 use super::not_null::{self, Declared, NotNull};
 use super::relation::{NewColumn, NewRelation};
+use super::sequence::Home;
 use super::{Ddl, relation, virtual_columns};
 use crate::analyse;
 use crate::parse::ast::TypeName;
@@ -192,9 +193,10 @@ impl Ddl<'_> {
             bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
         }
         drop(txn);
-        let elements = self.elements(&statement.elements, &name, namespace, persistence)?;
-        let (options, toast_options) = super::storage_options::table_options(&statement.options)?;
         let owner = self.state().current_user.borrow().oid;
+        let home = Home { namespace, persistence, owner };
+        let elements = self.elements(&statement.elements, &name, home)?;
+        let (options, toast_options) = super::storage_options::table_options(&statement.options)?;
         let new = NewRelation {
             name,
             namespace,
@@ -237,18 +239,12 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn elements(
-        &mut self,
-        elements: &[TableElement],
-        table: &str,
-        namespace: Oid,
-        persistence: RelationPersistence,
-    ) -> Result<Elements> {
+    fn elements(&mut self, elements: &[TableElement], table: &str, home: Home) -> Result<Elements> {
         let mut out = Elements::default();
         for element in elements {
             match element {
                 TableElement::Column(column) => {
-                    self.column(column, table, namespace, persistence, &mut out)?;
+                    self.column(column, table, home, &mut out)?;
                 }
                 TableElement::Constraint(constraint) => out.constraints.push(constraint.clone()),
                 TableElement::Like { table: like, options } => {
@@ -261,7 +257,7 @@ impl Ddl<'_> {
                     let source =
                         found.map_err(|e| crate::parse::error_at(&self.source, e, like.loc))?;
                     let pattern = Pattern::new(source, options);
-                    self.copy_columns(&pattern, table, namespace, persistence, &mut out)?;
+                    self.copy_columns(&pattern, table, home, &mut out)?;
                     out.patterns.push(pattern);
                 }
             }
@@ -291,8 +287,7 @@ impl Ddl<'_> {
         &mut self,
         def: &ColumnDef,
         table: &str,
-        namespace: Oid,
-        persistence: RelationPersistence,
+        home: Home,
         out: &mut Elements,
     ) -> Result<()> {
         check_column_name(&def.name)?;
@@ -321,8 +316,7 @@ impl Ddl<'_> {
                 Some(found.map_err(|e| crate::parse::error_at(&self.source, e, def.loc))?);
         }
         if serial.is_some() {
-            let sequence =
-                self.column_sequence(table, &def.name, namespace, persistence, ty.oid, &[])?;
+            let sequence = self.column_sequence(table, &def.name, home, ty.oid, &[])?;
             column.default = Some(nextval(sequence, ty));
             out.implied.push(def.name.clone());
             out.owned.push(Owned { sequence, column: number, identity: false });
@@ -367,8 +361,7 @@ impl Ddl<'_> {
                     });
                 }
                 ColumnConstraintKind::Identity { always, options } => {
-                    let sequence =
-                        self.identity(table, &mut column, namespace, persistence, options)?;
+                    let sequence = self.identity(table, &mut column, home, options)?;
                     column.identity =
                         Some(if *always { Identity::Always } else { Identity::ByDefault });
                     out.owned.push(Owned { sequence, column: number, identity: true });
@@ -429,24 +422,11 @@ impl Ddl<'_> {
         &mut self,
         table: &str,
         column: &mut NewColumn,
-        namespace: Oid,
-        persistence: RelationPersistence,
+        home: Home,
         options: &[SequenceOption],
     ) -> Result<Oid> {
-        if !matches!(column.ty.oid, oids::INT2 | oids::INT4 | oids::INT8) {
-            bail!(
-                INVALID_PARAMETER_VALUE,
-                "identity column type must be smallint, integer, or bigint"
-            );
-        }
-        self.column_sequence(
-            table,
-            &column.name.clone(),
-            namespace,
-            persistence,
-            column.ty.oid,
-            options,
-        )
+        check_identity_type(column.ty.oid)?;
+        self.column_sequence(table, &column.name.clone(), home, column.ty.oid, options)
     }
 
     /// Defaults and generation expressions of a table that is there by now.
@@ -498,12 +478,16 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// ALTER TABLE … ADD COLUMN: returns the new column's number and whether rows must be rewritten because
-    /// its default is not one value for all of them.
+    /// ALTER TABLE … ADD COLUMN: returns the new column's number, whether rows must be rewritten because its default is not one value for
+    /// all of them, and the constraints that are to be added once they are.
     ///
     /// # Errors
-    /// `42701`, `42704`; what its constraints and default meet; I/O.
-    pub fn add_column(&mut self, table: &Arc<Table>, def: &ColumnDef) -> Result<(i32, bool)> {
+    /// `42701`, `42704`; what its default meets; I/O.
+    pub fn add_column(
+        &mut self,
+        table: &Arc<Table>,
+        def: &ColumnDef,
+    ) -> Result<(i32, bool, Vec<TableConstraint>)> {
         if table.column(&def.name).is_some() {
             bail!(
                 DUPLICATE_COLUMN,
@@ -517,7 +501,7 @@ impl Ddl<'_> {
             bail!(TOO_MANY_COLUMNS, "tables can have at most {} columns", relation::COLUMNS_MAX);
         }
         let mut out = Elements::default();
-        self.column(def, &table.name, table.namespace, table.persistence, &mut out)?;
+        self.column(def, &table.name, Home::of(table), &mut out)?;
         if let Some(column) = out.columns.first() {
             self.check_not_within(table, column.ty.oid)?;
         }
@@ -552,10 +536,7 @@ impl Ddl<'_> {
             }
             not_null::set(self.state(), table.oid, number, &column.name, what)?;
         }
-        for constraint in &out.constraints {
-            self.add_constraint(table.oid, constraint, false)?;
-        }
-        Ok((number, rewrite))
+        Ok((number, rewrite, out.constraints))
     }
 
     /// What rows from before have in a new column: its default if that is one value for all.
@@ -596,6 +577,17 @@ impl Ddl<'_> {
         })?;
         Ok(false)
     }
+}
+
+/// Identity columns are of integers.
+///
+/// # Errors
+/// `22023`
+pub(super) fn check_identity_type(ty: Oid) -> Result<()> {
+    if !matches!(ty, oids::INT2 | oids::INT4 | oids::INT8) {
+        bail!(INVALID_PARAMETER_VALUE, "identity column type must be smallint, integer, or bigint");
+    }
+    Ok(())
 }
 
 fn check_column_name(name: &str) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Statements through whole sessions, over an engine in a temporary folder.
 
 mod alterations;
+mod altered_rows;
 mod amcheck;
 mod analysed;
 mod answers;

@@ -134,3 +134,18 @@ fn some_columns_are_set_on_delete() {
         ),
     ]);
 }
+
+/// An index that is built anew beside its readers is another one.
+#[test]
+fn they_name_the_index_that_is_there() {
+    let db = tables();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE d (a int UNIQUE DEFERRABLE)", "REINDEX SCHEMA CONCURRENTLY public"]);
+    s.check(&[
+        (
+            "SELECT count(*) FROM pg_trigger LEFT JOIN pg_class c ON c.oid = tgconstrindid WHERE c.oid IS NULL",
+            "0",
+        ),
+        ("SELECT count(*) > 4 FROM pg_trigger", "t"),
+    ]);
+}
