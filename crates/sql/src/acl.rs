@@ -107,7 +107,7 @@ impl AclItem {
 }
 
 /// Of a name that is quoted a quote stands twice: it says neither where the name ends nor what anybody may.
-fn quote_role(name: &str) -> String {
+pub(crate) fn quote_role(name: &str) -> String {
     if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         name.to_owned()
     } else {
@@ -116,7 +116,7 @@ fn quote_role(name: &str) -> String {
 }
 
 /// The role at the beginning of a text, quoted or not, and what follows it.
-fn take_role(text: &str) -> Option<(String, &str)> {
+pub(crate) fn take_role(text: &str) -> Option<(String, &str)> {
     let Some(mut rest) = text.strip_prefix('"') else {
         let end = text.find(['=', '/']).unwrap_or(text.len());
         let (name, rest) = text.split_at(end);
@@ -160,12 +160,20 @@ pub fn memberships(state: &SessionState, role: Oid) -> Result<HashSet<Oid>> {
     roles_by(state, role, None)
 }
 
+/// `pg_database_owner`: its one member is the owner of the database that the session is in, and no row says so.
+pub(crate) const DATABASE_OWNER: Oid = Oid(6171);
+
 fn roles_by(state: &SessionState, role: Oid, option: Option<&str>) -> Result<HashSet<Oid>> {
     let txn = state.txn()?;
     let catalogs = state.catalog.rows(&txn);
+    let database = catalogs.find("pg_database", &[("oid", Datum::Oid(state.database.oid))])?;
+    let owner = database.first().map(|row| row.oid("datdba"));
     let mut roles = HashSet::from([role]);
     let mut todo = vec![role];
     while let Some(member) = todo.pop() {
+        if owner == Some(member) && roles.insert(DATABASE_OWNER) {
+            todo.push(DATABASE_OWNER);
+        }
         for row in catalogs.find("pg_auth_members", &[("member", Datum::Oid(member))])? {
             if option.is_none_or(|o| row.bool(o)) && roles.insert(row.oid("roleid")) {
                 todo.push(row.oid("roleid"));
@@ -218,6 +226,34 @@ pub fn privileges(
     let Some(acl) = acl else {
         return Ok(if roles.contains(&owner) { u32::MAX } else { public_default });
     };
+    let names = names_of(state, &roles)?;
+    Ok(acl
+        .iter()
+        .filter_map(|item| AclItem::parse(item))
+        .filter(|item| item.grantee.is_empty() || names.contains(&item.grantee))
+        .fold(0, |bits, item| bits | item.privileges))
+}
+
+/// The privilege bits that `role` may grant by `acl`: its owner all.
+///
+/// # Errors
+/// I/O.
+pub fn grantable(
+    state: &SessionState,
+    role: Oid,
+    owner: Oid,
+    acl: Option<&[String]>,
+) -> Result<u32> {
+    let roles = roles_of(state, role)?;
+    if roles.contains(&owner) || is_superuser(state, role)? {
+        return Ok(u32::MAX);
+    }
+    let names = names_of(state, &roles)?;
+    let items = acl.unwrap_or_default().iter().filter_map(|item| AclItem::parse(item));
+    Ok(items.filter(|i| names.contains(&i.grantee)).fold(0, |bits, i| bits | i.grantable))
+}
+
+fn names_of(state: &SessionState, roles: &HashSet<Oid>) -> Result<HashSet<String>> {
     let txn = state.txn()?;
     let mut names = HashSet::new();
     for row in state.catalog.rows(&txn).scan("pg_authid")? {
@@ -225,11 +261,22 @@ pub fn privileges(
             names.insert(row.text("rolname").to_owned());
         }
     }
-    Ok(acl
-        .iter()
-        .filter_map(|item| AclItem::parse(item))
-        .filter(|item| item.grantee.is_empty() || names.contains(&item.grantee))
-        .fold(0, |bits, item| bits | item.privileges))
+    Ok(names)
+}
+
+/// May `member` give others membership in `role`, by himself or by a role that he is a member of?
+///
+/// # Errors
+/// I/O.
+pub fn is_admin_of(state: &SessionState, member: Oid, role: Oid) -> Result<bool> {
+    if is_superuser(state, member)? {
+        return Ok(true);
+    }
+    let members = memberships(state, member)?;
+    let txn = state.txn()?;
+    let rows = state.catalog.rows(&txn).find("pg_auth_members", &[("roleid", Datum::Oid(role))])?;
+    let gives = |row: &Row| row.bool("admin_option") && members.contains(&row.oid("member"));
+    Ok(member != role && rows.iter().any(gives))
 }
 
 /// `pg_read_all_data`, `pg_write_all_data`, `pg_maintain`, and what they may do with every relation.

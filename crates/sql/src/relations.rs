@@ -2,7 +2,7 @@
 
 use crate::client::{Notice, Severity};
 use crate::exec::{DeferredCheck, RelationAccess};
-use crate::session::{OpenRelation, SessionState};
+use crate::session::{Lent, OpenRelation, SessionState};
 use base::{Error, Oid, Result, SqlError, Tid, bail};
 use btree::Btree;
 use engine::catalog::cache::Footing;
@@ -303,6 +303,13 @@ impl RelationAccess for SessionState {
 
     fn is_put_off(&self, constraint: Oid, by_default: bool) -> bool {
         self.deferred.borrow().mode(constraint).unwrap_or(by_default)
+    }
+
+    fn as_owner(&self, owner: Oid, f: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        if self.current_user.borrow().oid == owner {
+            return f();
+        }
+        self.as_another(owner, Lent::Definer, f)
     }
 
     fn defer(&self, check: DeferredCheck) {

@@ -5,6 +5,7 @@ use super::depend::Object;
 use crate::client::{Notice, Severity};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Comment, ObjectKind, RoleName};
+use crate::session::SessionState;
 use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, Table};
@@ -103,7 +104,7 @@ impl Ddl<'_> {
                         "column \"{part}\" of relation \"{name}\" does not exist"
                     );
                 };
-                crate::acl::check_owner(self.state(), &table)?;
+                check_owner_of_part(self.state(), &table)?;
                 let why = match table.kind {
                     RelationKind::Index => "This operation is not supported for indexes.",
                     RelationKind::Sequence => "This operation is not supported for sequences.",
@@ -120,7 +121,7 @@ impl Ddl<'_> {
             }
             ObjectKind::Constraint => {
                 let table = self.locked(name, LockMode::AccessShare)?;
-                crate::acl::check_owner(self.state(), &table)?;
+                check_owner_of_part(self.state(), &table)?;
                 let state = self.state();
                 let txn = state.txn()?;
                 let key = [("conrelid", Datum::Oid(table.oid)), ("conname", Datum::text(part))];
@@ -170,13 +171,10 @@ impl Ddl<'_> {
                 let txn = state.txn()?;
                 let key = [("extname", Datum::text(&name.name))];
                 match state.catalog.rows(&txn).find("pg_extension", &key)?.first() {
-                    Some(row)
-                        if !state.is_superuser()
-                            && row.oid("extowner") != state.current_user.borrow().oid =>
-                    {
-                        bail!(INSUFFICIENT_PRIVILEGE, "must be owner of extension {}", name.name)
+                    Some(row) => {
+                        super::extension::check_owner(state, row, &name.name)?;
+                        (Object::of("pg_extension", row.oid("oid")), false)
                     }
-                    Some(row) => (Object::of("pg_extension", row.oid("oid")), false),
                     None => {
                         bail!(UNDEFINED_OBJECT, "extension \"{}\" does not exist", name.name)
                     }
@@ -216,7 +214,7 @@ impl Ddl<'_> {
                 table.name
             );
         };
-        crate::acl::check_owner(state, &table)?;
+        check_owner_of_part(state, &table)?;
         Ok(Object::of(catalog, row.oid("oid")))
     }
 
@@ -265,4 +263,14 @@ impl Ddl<'_> {
         }
         bail!(INSUFFICIENT_PRIVILEGE, "must be owner of database {name}")
     }
+}
+
+/// Fails unless the current user owns the relation that something is a part of.
+fn check_owner_of_part(state: &SessionState, table: &Table) -> Result<()> {
+    crate::acl::check_owner(state, table).map_err(|e| match e.state() {
+        SqlState::INSUFFICIENT_PRIVILEGE => {
+            base::err!(INSUFFICIENT_PRIVILEGE, "must be owner of relation {}", table.name)
+        }
+        _ => e,
+    })
 }

@@ -10,6 +10,14 @@ use engine::catalog::rows::{NewRow, Row};
 use txn::{LockMode, Wait};
 use types::Datum;
 
+fn connection_limit(option: &UtilityOption) -> Result<i32> {
+    let limit = option.integer()?;
+    match i32::try_from(limit) {
+        Ok(limit) if limit >= -1 => Ok(limit),
+        _ => bail!(INVALID_PARAMETER_VALUE, "invalid connection limit: {limit}"),
+    }
+}
+
 impl Ddl<'_> {
     fn database_row(&self, name: &str) -> Result<Option<Row>> {
         let state = self.state();
@@ -72,6 +80,20 @@ impl Ddl<'_> {
         .into())
     }
 
+    /// Ends the sessions of a database, unless there is one that the current user may not end.
+    fn end_sessions_of(&self, oid: Oid) -> Result<()> {
+        let state = self.state();
+        let mut others = state.cluster.backends().all();
+        others.retain(|b| b.pid != state.backend.pid && b.activity.lock().database == oid);
+        for backend in others.iter().filter(|b| b.kind == txn::BackendKind::Client) {
+            crate::system::check_may_terminate(state, backend.pid)?;
+        }
+        for backend in &others {
+            state.cluster.terminate(backend.pid);
+        }
+        Ok(())
+    }
+
     /// CREATE DATABASE
     ///
     /// # Errors
@@ -82,17 +104,26 @@ impl Ddl<'_> {
         let mut template = "template1".to_owned();
         let mut locale = NewLocale::default();
         let (mut is_template, mut connections, mut limit) = (false, true, -1);
-        for option in options {
+        for (n, option) in options.iter().enumerate() {
+            let at = |e| crate::parse::error_at(&self.source, e, option.loc);
+            if options[..n].iter().any(|before| before.name == option.name) {
+                return Err(at(base::err!(SYNTAX_ERROR, "conflicting or redundant options")));
+            }
             let Some(_) = &option.value else { continue };
             match option.name.as_str() {
                 "owner" => owner = self.role(&RoleName::Name(option.string()?))?,
                 "template" => template = option.string()?,
                 "is_template" => is_template = option.boolean()?,
                 "allow_connections" => connections = option.boolean()?,
-                "connection_limit" => limit = option.integer()?,
+                "connection_limit" => limit = connection_limit(option)?,
                 "encoding" => {
                     let encoding = option.string()?;
                     let plain = encoding.to_ascii_lowercase().replace(['-', '_'], "");
+                    if base::encoding::by_name(&encoding).is_none() {
+                        let e =
+                            base::err!(UNDEFINED_OBJECT, "{encoding} is not a valid encoding name");
+                        return Err(at(e));
+                    }
                     if !matches!(plain.as_str(), "utf8" | "unicode") {
                         return Err(Error::unsupported(format!("encoding \"{encoding}\"")));
                     }
@@ -107,7 +138,16 @@ impl Ddl<'_> {
                             .into());
                     }
                 }
-                "collation_version" | "oid" => {}
+                "oid" => {
+                    if option.integer()? < i64::from(Oid::FIRST_NORMAL.0) {
+                        bail!(
+                            INVALID_PARAMETER_VALUE,
+                            "OIDs less than {} are reserved for system objects",
+                            Oid::FIRST_NORMAL
+                        );
+                    }
+                }
+                "collation_version" => {}
                 _ if locale.take(option)? => {}
                 "tablespace" => {
                     let tablespace = option.string()?;
@@ -115,7 +155,9 @@ impl Ddl<'_> {
                         bail!(UNDEFINED_OBJECT, "tablespace \"{tablespace}\" does not exist");
                     }
                 }
-                other => bail!(SYNTAX_ERROR, "option \"{other}\" not recognized"),
+                other => {
+                    return Err(at(base::err!(SYNTAX_ERROR, "option \"{other}\" not recognized")));
+                }
             }
         }
         if !self.may_create_databases()? {
@@ -144,6 +186,11 @@ impl Ddl<'_> {
         }
         let what = format!("source database \"{template}\"");
         self.check_not_connected(source_oid, LockMode::Share, &what)?;
+        // It may have been dropped while its lock was waited for.
+        let Some(source) = self.database_row(&template)?.filter(|r| r.oid("oid") == source_oid)
+        else {
+            bail!(INVALID_CATALOG_NAME, "template database \"{template}\" does not exist");
+        };
         let state = self.state();
         let engine = state.cluster.engine();
         let flags = CheckpointFlags { flush_unlogged: true, ..CheckpointFlags::MANUAL };
@@ -153,7 +200,6 @@ impl Ddl<'_> {
         engine.files.copy_database(&txn, source_oid, oid)?;
         let mut row = NewRow::of("pg_database");
         row.values.clone_from(&source.values);
-        let limit = i32::try_from(limit).unwrap_or(-1);
         let row = row
             .oid("oid", oid)
             .text("datname", name)
@@ -189,12 +235,7 @@ impl Ddl<'_> {
                     row.set("datallowconn", Datum::Bool(allow));
                 }
                 "connection_limit" => {
-                    let limit = option.integer()?;
-                    if limit < -1 {
-                        bail!(INVALID_PARAMETER_VALUE, "invalid connection limit: {limit}");
-                    }
-                    let limit = i32::try_from(limit).unwrap_or(-1);
-                    row.set("datconnlimit", Datum::Int4(limit));
+                    row.set("datconnlimit", Datum::Int4(connection_limit(option)?));
                 }
                 other => bail!(SYNTAX_ERROR, "option \"{other}\" not recognized"),
             }
@@ -229,12 +270,7 @@ impl Ddl<'_> {
             bail!(OBJECT_IN_USE, "cannot drop the currently open database");
         }
         if force {
-            for backend in state.cluster.backends().all() {
-                let there = backend.activity.lock().database == oid;
-                if there && backend.pid != state.backend.pid {
-                    state.cluster.terminate(backend.pid);
-                }
-            }
+            self.end_sessions_of(oid)?;
         }
         self.check_not_connected(oid, LockMode::AccessExclusive, &format!("database \"{name}\""))?;
         let state = self.state();

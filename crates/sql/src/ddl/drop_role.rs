@@ -12,12 +12,13 @@ use txn::LockMode;
 use types::Datum;
 
 /// The catalogs of one database that tell of roles: whose owner is in which column, and what was granted.
-const ROLES_IN: [(&str, &str, Option<&str>); 5] = [
+const ROLES_IN: [(&str, &str, Option<&str>); 6] = [
     ("pg_namespace", "nspowner", Some("nspacl")),
     ("pg_class", "relowner", Some("relacl")),
     ("pg_type", "typowner", Some("typacl")),
     ("pg_statistic_ext", "stxowner", None),
     ("pg_extension", "extowner", None),
+    ("pg_default_acl", "defaclrole", Some("defaclacl")),
 ];
 
 /// Was something granted to, or by, the role of that name?
@@ -44,6 +45,7 @@ impl Ddl<'_> {
                 "Only roles with the CREATEROLE attribute and the ADMIN option on the target roles may drop roles.",
             ));
         }
+        let mut dropped: Vec<(Oid, &str)> = Vec::new();
         for role in roles {
             let RoleName::Name(name) = role else {
                 bail!(INVALID_PARAMETER_VALUE, "cannot use special role specifier in DROP ROLE");
@@ -58,39 +60,57 @@ impl Ddl<'_> {
                 }
                 bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
             };
+            self.check_may_drop_role(&row)?;
             let oid = row.oid("oid");
-            let state = self.state();
-            if oid == state.current_user.borrow().oid {
-                bail!(OBJECT_IN_USE, "current user cannot be dropped");
+            if dropped.iter().any(|(other, _)| *other == oid) {
+                continue;
             }
-            if oid == state.session_user.borrow().oid {
-                bail!(OBJECT_IN_USE, "session user cannot be dropped");
-            }
-            if oid < Oid::FIRST_NORMAL {
-                bail!(
-                    DEPENDENT_OBJECTS_STILL_EXIST,
-                    "cannot drop role {name} because it is required by the database system"
-                );
-            }
-            self.check_controls(&row, "drop")?;
             let object = super::depend::Object::of("pg_authid", oid);
-            super::lock_object(state, object, LockMode::AccessExclusive)?;
-            self.check_role_unused(oid, name)?;
-            self.check_role_unused_elsewhere(oid, name)?;
-            let state = self.state();
-            let txn = state.txn()?;
-            let rows = state.catalog.rows(&txn);
-            // Dropped, or changed, while the lock was waited for.
-            let Some(row) = self.role_row(name)?.filter(|row| row.oid("oid") == oid) else {
-                bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
-            };
+            super::lock_object(self.state(), object, LockMode::AccessExclusive)?;
+            // Of two that are dropped together one may have made the other a member of something.
+            let txn = self.state().txn()?;
+            let rows = self.state().catalog.rows(&txn);
             rows.delete_where("pg_auth_members", &[("roleid", Datum::Oid(oid))])?;
             rows.delete_where("pg_auth_members", &[("member", Datum::Oid(oid))])?;
-            rows.delete_where("pg_db_role_setting", &[("setrole", Datum::Oid(oid))])?;
-            super::drop::remove_shared_comments(state, object)?;
-            rows.delete(&row)?;
-            roles_changed(state);
+            dropped.push((oid, name));
         }
+        dropped.into_iter().try_for_each(|(oid, name)| self.drop_one_role(oid, name))
+    }
+
+    fn check_may_drop_role(&self, row: &Row) -> Result<()> {
+        let (oid, state) = (row.oid("oid"), self.state());
+        if oid == state.current_user.borrow().oid {
+            bail!(OBJECT_IN_USE, "current user cannot be dropped");
+        }
+        if oid == state.session_user.borrow().oid {
+            bail!(OBJECT_IN_USE, "session user cannot be dropped");
+        }
+        if oid < Oid::FIRST_NORMAL {
+            bail!(
+                DEPENDENT_OBJECTS_STILL_EXIST,
+                "cannot drop role {} because it is required by the database system",
+                row.text("rolname")
+            );
+        }
+        self.check_controls(row, "drop")
+    }
+
+    /// Drops a role, which is locked and a member of nothing any more.
+    fn drop_one_role(&self, oid: Oid, name: &str) -> Result<()> {
+        self.check_role_unused(oid, name)?;
+        self.check_role_unused_elsewhere(oid, name)?;
+        let state = self.state();
+        let txn = state.txn()?;
+        let rows = state.catalog.rows(&txn);
+        // Dropped, or changed, while the lock was waited for.
+        let Some(row) = self.role_row(name)?.filter(|row| row.oid("oid") == oid) else {
+            bail!(UNDEFINED_OBJECT, "role \"{name}\" does not exist");
+        };
+        rows.delete_where("pg_db_role_setting", &[("setrole", Datum::Oid(oid))])?;
+        let object = super::depend::Object::of("pg_authid", oid);
+        super::drop::remove_shared_comments(state, object)?;
+        rows.delete(&row)?;
+        roles_changed(state);
         Ok(())
     }
 
@@ -212,6 +232,9 @@ impl Ddl<'_> {
         for row in rows.scan("pg_statistic_ext")?.iter().filter(|r| r.oid("stxowner") == role) {
             let shown = super::statistics::shown_name(state, row)?;
             lines.push(format!("owner of statistics object {shown}"));
+        }
+        for row in rows.scan("pg_extension")?.iter().filter(|r| r.oid("extowner") == role) {
+            lines.push(format!("owner of extension {}", row.text("extname")));
         }
         if lines.is_empty() {
             return Ok(());

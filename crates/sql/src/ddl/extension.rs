@@ -24,8 +24,9 @@ fn row(state: &SessionState, name: &str) -> Result<Option<Row>> {
     Ok(state.catalog.rows(&txn).find("pg_extension", &key)?.into_iter().next())
 }
 
-fn check_owner(state: &SessionState, found: &Row, name: &str) -> Result<()> {
-    if !state.is_superuser() && found.oid("extowner") != state.current_user.borrow().oid {
+pub(super) fn check_owner(state: &SessionState, found: &Row, name: &str) -> Result<()> {
+    let me = state.current_user.borrow().oid;
+    if !state.is_superuser() && !acl::roles_of(state, me)?.contains(&found.oid("extowner")) {
         bail!(INSUFFICIENT_PRIVILEGE, "must be owner of extension {name}");
     }
     Ok(())

@@ -142,6 +142,9 @@ impl Ddl<'_> {
             GrantObject::AllTablesInSchema(_) | GrantObject::AllSequencesInSchema(_)
         );
         for (on, oid) in objects {
+            if self.wanted(statement, on)?.1 {
+                self.warn_of_sequence(oid)?;
+            }
             if !self.grant_one(statement, on, oid)? && !listed {
                 bail!(INTERNAL_ERROR, "cache lookup failed for object {oid}");
             }
@@ -186,9 +189,12 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn wanted(&self, statement: &Grant, on: On) -> Result<u32> {
-        let Some(list) = &statement.privileges else { return Ok(on.all()) };
-        let mut bits = 0;
+    /// The privileges that a statement names, of an object of this kind; and whether it names, of a sequence that it calls a table, some that
+    /// a sequence does not have.
+    fn wanted(&self, statement: &Grant, on: On) -> Result<(u32, bool)> {
+        let Some(list) = &statement.privileges else { return Ok((on.all(), false)) };
+        let called_table = matches!(statement.object, GrantObject::Tables(_));
+        let (mut bits, mut others) = (0, false);
         for (word, columns) in list {
             if !columns.is_empty() {
                 return Err(Error::unsupported("column privileges"));
@@ -198,15 +204,21 @@ impl Ddl<'_> {
                 bail!(SYNTAX_ERROR, "unrecognized privilege type \"{word}\"");
             };
             if bit & on.all() == 0 {
+                if on == On::Sequence && called_table && bit & On::Table.all() != 0 {
+                    others = true;
+                    continue;
+                }
+                let table = called_table && *bit == crate::acl::USAGE;
+                let noun = if table { "table" } else { on.noun() };
                 return Err(base::SqlError::new(
                     SqlState(*b"0LP01"),
-                    format!("invalid privilege type {upper} for {}", on.noun()),
+                    format!("invalid privilege type {upper} for {noun}"),
                 )
                 .into());
             }
             bits |= bit;
         }
-        Ok(bits)
+        Ok((bits, others))
     }
 
     /// False if there is no such object. Of two who change its privileges, the second goes by what the first has made of them.
@@ -225,7 +237,7 @@ impl Ddl<'_> {
     }
 
     fn grant_by_row(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<Granted> {
-        let wanted = self.wanted(statement, on)?;
+        let (wanted, _) = self.wanted(statement, on)?;
         let state = self.state();
         let (catalog, name_column, owner_column, acl_column) = on.columns();
         if catalog == "pg_class" {
@@ -238,17 +250,18 @@ impl Ddl<'_> {
             return Ok(Granted::Gone);
         };
         let owner = row.oid(owner_column);
+        // The names of both are written: neither is to get another one meanwhile.
+        super::lock_role(state, owner)?;
+        super::lock_role(state, state.current_user.borrow().oid)?;
         let owner_name = state.role_name(owner)?.unwrap_or_default();
         let roles_of = |name: &str| self.names_of_roles(name);
         let chain = Chain { owner: &owner_name.clone(), roles_of: &roles_of };
-        let me = state.current_user.borrow().oid;
-        let is_owner = state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&owner);
         let mut items = items_of(&row, acl_column, &owner_name, on);
         let all = wanted;
-        let (grantor, wanted) = match is_owner {
+        let (grantor, wanted) = match state.is_superuser() {
             true => (owner_name, all),
             false => {
-                let (grantor, may) = self.best_grantor(&items, all)?;
+                let (grantor, may) = self.best_grantor(&items, all, owner)?;
                 if may == 0 && !self.has_any(&items)? {
                     let noun = if on == On::Table { "table" } else { on.noun() };
                     bail!(
@@ -300,6 +313,16 @@ impl Ddl<'_> {
         Ok(Granted::Done)
     }
 
+    /// A sequence may be called a table, and then more may be named than it has.
+    fn warn_of_sequence(&mut self, oid: Oid) -> Result<()> {
+        let name = self.state().table_by_oid(oid)?.map(|t| t.name.clone()).unwrap_or_default();
+        let text =
+            format!("sequence \"{name}\" only supports USAGE, SELECT, and UPDATE privileges");
+        let mut notice = Notice::new(Severity::Warning, text);
+        notice.body.state = SqlState(*b"0LP01");
+        self.client.notice(&notice)
+    }
+
     /// PostgreSQL's warning that not all was granted or revoked.
     fn warn_of_grant(&mut self, grant: bool, nothing: bool, name: &str) -> Result<()> {
         let (state, text) = match (grant, nothing) {
@@ -314,22 +337,24 @@ impl Ddl<'_> {
     }
 
     /// Of the roles whose privileges the current user has, the one that may grant the most of `wanted`, and what that is: itself if it
-    /// is no worse.
-    fn best_grantor(&self, items: &[AclItem], wanted: u32) -> Result<(String, u32)> {
+    /// is no worse. The owner may grant all.
+    fn best_grantor(&self, items: &[AclItem], wanted: u32, owner: Oid) -> Result<(String, u32)> {
         let state = self.state();
-        let me = state.current_user.borrow().clone();
-        let may = |name: &str| {
-            items.iter().filter(|i| i.grantee == name).fold(0, |bits, i| bits | i.grantable)
-        };
-        let mut best = (me.name.clone(), may(&me.name) & wanted);
-        for role in crate::acl::roles_of(state, me.oid)? {
+        let me = state.current_user.borrow().oid;
+        let mut others: Vec<Oid> = crate::acl::roles_of(state, me)?.into_iter().collect();
+        // The same one every time.
+        others.sort_unstable_by_key(|role| (*role != me, *role));
+        let mut best: Option<(String, u32)> = None;
+        for role in others {
             let Some(name) = state.role_name(role)? else { continue };
-            let bits = may(&name) & wanted;
-            if bits.count_ones() > best.1.count_ones() {
-                best = (name, bits);
+            let his = items.iter().filter(|i| i.grantee == name);
+            let may = if role == owner { wanted } else { his.fold(0, |b, i| b | i.grantable) };
+            let may = may & wanted;
+            if best.as_ref().is_none_or(|(_, most)| may.count_ones() > most.count_ones()) {
+                best = Some((name, may));
             }
         }
-        Ok(best)
+        Ok(best.unwrap_or_default())
     }
 
     /// The roles whose privileges the role of a name has; none of PUBLIC.

@@ -28,6 +28,9 @@ impl Chain<'_> {
     /// `0LP01` when the right to grant would come back to who gave it; I/O.
     pub fn grant(&self, items: &mut Vec<AclItem>, change: Change<'_>) -> Result<()> {
         let Change { grantee, grantor, bits, option } = change;
+        if bits == 0 {
+            return Ok(());
+        }
         if option && !self.may_grant_without(items, change)? {
             let text = "grant options cannot be granted back to your own grantor";
             return Err(SqlError::new(SqlState(*b"0LP01"), text).into());

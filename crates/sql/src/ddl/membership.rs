@@ -11,6 +11,7 @@
 use super::depend::Object;
 use super::role::{denied, roles_changed};
 use super::{Ddl, lock_object, lock_role, new_oid};
+use crate::acl::DATABASE_OWNER;
 use crate::client::{Notice, Severity};
 use crate::parse::utility::{GrantRole, RoleName};
 use crate::session::SessionState;
@@ -22,9 +23,6 @@ use engine::catalog::rows::{NewRow, Row};
 use std::collections::HashSet;
 use txn::LockMode;
 use types::Datum;
-
-/// `pg_database_owner`, of which a database's owner is a member there, and nobody else.
-const DATABASE_OWNER: Oid = Oid(6171);
 
 /// What is said of a membership; None: nothing.
 #[derive(Clone, Copy, Default)]
@@ -130,14 +128,12 @@ impl Revocation {
     }
 }
 
-/// By which role `member` would best give others membership in `role`: himself, or the nearest one whose privileges he has.
+/// By which role `member` would best give others membership in `role`: himself, or the nearest one whose privileges he has, of those that
+/// were given the ADMIN OPTION.
 ///
 /// # Errors
 /// I/O.
 fn best_admin(state: &SessionState, member: Oid, role: Oid) -> Result<Option<Oid>> {
-    if crate::acl::is_superuser(state, member)? {
-        return Ok(Some(BOOTSTRAP_SUPERUSER));
-    }
     if member == role {
         return Ok(None);
     }
@@ -191,7 +187,7 @@ impl Ddl<'_> {
     /// GRANT and REVOKE of roles.
     ///
     /// # Errors
-    /// `42704`, `42501`, `0LP01`, `2BP01`
+    /// `42704`, `42501`, `0LP01`, `2BP01`, `0A000`
     pub fn grant_role(&mut self, statement: &GrantRole) -> Result<()> {
         let option = |name: &str| {
             statement.options.iter().find(|o| o.name == name).map(|o| o.boolean()).transpose()
@@ -224,6 +220,9 @@ impl Ddl<'_> {
         let state = self.state();
         let me = state.current_user.borrow().oid;
         let Some(by) = by else {
+            if state.is_superuser() {
+                return Ok(BOOTSTRAP_SUPERUSER);
+            }
             let best = best_admin(state, me, role)?;
             return best.ok_or_else(|| base::err!(INTERNAL_ERROR, "no possible grantors"));
         };
@@ -283,14 +282,14 @@ impl Ddl<'_> {
         let state = self.state();
         if oid == DATABASE_OWNER {
             let text = format!("role \"{name}\" cannot have explicit members");
-            return Err(SqlError::new(SqlState::INVALID_GRANT_OPERATION, text).into());
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).into());
         }
         hold(state, oid)?;
         for (member, member_name) in members {
             lock_role(state, *member)?;
             if *member == DATABASE_OWNER {
                 let text = format!("role \"{member_name}\" cannot be a member of any role");
-                return Err(SqlError::new(SqlState::INVALID_GRANT_OPERATION, text).into());
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).into());
             }
             if crate::acl::memberships(state, oid)?.contains(member) {
                 let text = format!("role \"{name}\" is a member of role \"{member_name}\"");

@@ -201,6 +201,8 @@ impl Ddl<'_> {
     /// `3F000`, `42501`
     pub fn creation_namespace(&mut self, name: &ObjectName, temporary: bool) -> Result<Oid> {
         check_catalog(self.state(), name)?;
+        let owner = self.state().current_user.borrow().oid;
+        lock_role(self.state(), owner)?;
         let is_temporary = match name.schema.as_deref() {
             Some(schema) => temporary || schema == "pg_temp",
             None => temporary || self.state().creates_temporary()?,
@@ -218,8 +220,6 @@ impl Ddl<'_> {
             return temp::namespace(self.session);
         }
         let state = self.state();
-        let owner = state.current_user.borrow().oid;
-        lock_role(state, owner)?;
         let mut locked = None;
         loop {
             let (schema, oid) = match &name.schema {

@@ -110,7 +110,9 @@ impl Ddl<'_> {
             super::default_acl::forget_role(state, role, &name)?;
             let txn = state.txn()?;
             let granted = [("grantor", Datum::Oid(role))];
-            state.catalog.rows(&txn).delete_where("pg_auth_members", &granted)?;
+            if state.catalog.rows(&txn).delete_where("pg_auth_members", &granted)? != 0 {
+                super::role::roles_changed(state);
+            }
             // What is granted and not dropped is there to be looked at by what is dropped.
             state.txn()?.advance_command()?;
         }
@@ -152,7 +154,24 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Fails unless the current user may make `to` the owner by ALTER … OWNER TO as well. Of relations and types that is not asked.
+    fn check_may_hand(&self, owned: &Owned, row: &Row, to: Oid) -> Result<()> {
+        if self.state().is_superuser() {
+            return Ok(());
+        }
+        match owned.catalog {
+            "pg_namespace" => {
+                self.check_may_own(to)?;
+                self.check_database_privilege(crate::acl::CREATE)
+            }
+            "pg_statistic_ext" => self.check_may_own_in(to, row.oid("stxnamespace")),
+            "pg_extension" | "pg_database" => self.check_may_own(to),
+            _ => Ok(()),
+        }
+    }
+
     fn hand_to(&mut self, owned: &Owned, mut row: Row, to: Oid) -> Result<()> {
+        self.check_may_hand(owned, &row, to)?;
         let state = self.state();
         if owned.catalog == "pg_class" {
             crate::relations::lock(state, row.oid("oid"), LockMode::AccessExclusive)?;

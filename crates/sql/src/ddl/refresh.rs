@@ -8,11 +8,10 @@ use super::{Ddl, drop, reload};
 use crate::ddl::depend::Object;
 use crate::exec::modify::TableWriter;
 use crate::parse::ast::ObjectName;
-use crate::session::Session;
 use crate::session::run::{exec_context, work_mem_bytes};
-use crate::session::state::CurrentRole;
+use crate::session::{Lent, Session};
 use base::{Oid, Result, SqlError, SqlState, bail};
-use engine::catalog::model::{CatalogView, Index, RelationKind, RelationPersistence, Table};
+use engine::catalog::model::{Index, RelationKind, RelationPersistence, Table};
 use engine::relation::RowEncoder;
 use heap::{RowQueue, TupleOutcome};
 use std::rc::Rc;
@@ -60,7 +59,11 @@ impl Ddl<'_> {
             row.set("relispopulated", Datum::Bool(with_data));
         })?;
         if with_data {
-            self.fill(view.oid, query, &mut Session::stream_query)?;
+            // Nor are its functions the refresher's.
+            let owner = view.owner;
+            self.as_role(owner, Lent::Restricted, |ddl| {
+                ddl.fill(view.oid, query, &mut Session::stream_query)
+            })?;
         }
         Ok(())
     }
@@ -81,7 +84,7 @@ impl Ddl<'_> {
         }
         self.check_not_in_use(view, "REFRESH MATERIALIZED VIEW")?;
         let query = crate::updatable::view_query(state, view)?;
-        self.as_role(view.owner, |ddl| {
+        self.as_role(view.owner, Lent::Restricted, |ddl| {
             let new = ddl.make_diff_table(view)?;
             ddl.fill(new, query, &mut Session::stream_query)?;
             let table = reload(ddl.state(), new)?;
@@ -94,18 +97,17 @@ impl Ddl<'_> {
         })
     }
 
-    /// The current user is `role` meanwhile.
+    /// The current user is `role` meanwhile, and what is set by then is set no longer afterwards: what runs is `role`'s, not the session's.
     pub(super) fn as_role<T>(
         &mut self,
         role: Oid,
+        why: Lent,
         f: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let state = Rc::clone(self.session.state());
-        let name = state.role_name(role)?.unwrap_or_default();
-        let superuser = crate::acl::is_superuser(&state, role)?;
-        let before = state.current_user.replace(CurrentRole { oid: role, name, superuser });
-        let done = f(self);
-        state.current_user.replace(before);
+        state.settings.borrow_mut().begin_nested();
+        let done = state.as_another(role, why, || f(self));
+        state.settings.borrow_mut().end_nested(false);
         done
     }
 

@@ -294,6 +294,9 @@ impl Ddl<'_> {
                     .into());
             }
         }
+        if matches!(new, "public" | "none") {
+            bail!(RESERVED_NAME, "role name \"{new}\" is reserved");
+        }
         if self.state().role_by_name(new)?.is_some() {
             bail!(DUPLICATE_OBJECT, "role \"{new}\" already exists");
         }
@@ -312,6 +315,7 @@ impl Ddl<'_> {
             ("pg_namespace", "nspacl"),
             ("pg_type", "typacl"),
             ("pg_default_acl", "defaclacl"),
+            ("pg_init_privs", "initprivs"),
         ];
         rename_in_acls(&rows, &shared, old, new)?;
         rename_in_acls(&rows, &own, old, new)?;

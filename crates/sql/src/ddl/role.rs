@@ -7,10 +7,12 @@ use crate::parse::utility::{OptionValue, RoleName, SettingChange, UtilityOption}
 use crate::scram::Verifier;
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
+use engine::catalog::bootstrap::BOOTSTRAP_SUPERUSER;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
+use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::{NewRow, Row, options_array};
-use std::collections::HashSet;
+use txn::{LockMode, Wait};
 use types::Datum;
 
 /// What the options of CREATE and ALTER ROLE come to.
@@ -208,26 +210,13 @@ impl Ddl<'_> {
 
     /// May the current user give membership in `role` to others, by himself or by a role that he is a member of?
     pub(super) fn is_admin_of(&self, role: Oid) -> Result<bool> {
-        let state = self.state();
-        if state.is_superuser() {
-            return Ok(true);
-        }
-        let txn = state.txn()?;
-        let rows = state.catalog.rows(&txn);
-        let me = state.current_user.borrow().oid;
-        let (mut seen, mut todo) = (HashSet::from([me]), vec![me]);
-        while let Some(member) = todo.pop() {
-            for row in rows.find("pg_auth_members", &[("member", Datum::Oid(member))])? {
-                let of = row.oid("roleid");
-                if of == role && row.bool("admin_option") {
-                    return Ok(true);
-                }
-                if seen.insert(of) {
-                    todo.push(of);
-                }
-            }
-        }
-        Ok(false)
+        let me = self.state().current_user.borrow().oid;
+        crate::acl::is_admin_of(self.state(), me, role)
+    }
+
+    /// Does the current user create roles, and may he give this one to others?
+    fn controls(&self, row: &Row) -> Result<bool> {
+        Ok(self.may_create_roles()? && self.is_admin_of(row.oid("oid"))?)
     }
 
     /// Fails unless the current user may `verb` the role: a superuser a superuser, else who creates roles and may give this one to
@@ -245,7 +234,7 @@ impl Ddl<'_> {
                 ),
             ));
         }
-        if self.may_create_roles()? && self.is_admin_of(row.oid("oid"))? {
+        if self.controls(row)? {
             return Ok(());
         }
         let name = row.text("rolname");
@@ -345,10 +334,24 @@ impl Ddl<'_> {
         };
         refuse_reserved(&name)?;
         if !own_password {
+            let only_password = !options.is_empty() && options.iter().all(|o| o.name == "password");
+            if only_password && !row.bool("rolsuper") && !self.controls(&row)? {
+                let why = "To change another role's password, the current user must have the CREATEROLE attribute and the ADMIN option on the role.";
+                return Err(denied("alter role", why));
+            }
             self.check_controls(&row, "alter")?;
         }
         let options = self.role_options(options, true)?;
         for (column, value) in options.columns {
+            let ends = column == "rolsuper" && matches!(value, Datum::Bool(false));
+            if ends && row.oid("oid") == BOOTSTRAP_SUPERUSER {
+                let why = "The bootstrap superuser must have the SUPERUSER attribute.";
+                let e = SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "permission denied to alter role",
+                );
+                return Err(e.detail(why).into());
+            }
             row.set(column, value);
         }
         let state = self.state();
@@ -390,33 +393,44 @@ impl Ddl<'_> {
         database: Option<&str>,
         setting: &SettingChange,
     ) -> Result<()> {
-        let role_oid = match role {
-            Some(role) => self.role(role)?,
-            None => Oid::INVALID,
-        };
-        let database = match database {
-            Some(name) => self.database_oid(name)?,
-            None => Oid::INVALID,
-        };
-        let me = self.state().current_user.borrow().oid;
-        match role {
-            Some(_) if role_oid == me => {}
-            Some(role) => {
-                let name = self.role_name_of(role)?;
-                refuse_reserved(&name)?;
-                if let Some(row) = self.role_row(&name)? {
-                    self.check_controls(&row, "alter")?;
-                }
+        let mut role_oid = Oid::INVALID;
+        if let Some(role) = role {
+            role_oid = self.role(role)?;
+            let name = self.role_name_of(role)?;
+            refuse_reserved(&name)?;
+            if role_oid != self.state().current_user.borrow().oid
+                && let Some(row) = self.role_row(&name)?
+            {
+                self.check_controls(&row, "alter")?;
             }
-            None if self.state().is_superuser() => {}
-            None => {
-                return Err(denied(
-                    "alter setting",
-                    "Only roles with the SUPERUSER attribute may alter settings globally.",
-                ));
+            super::lock_role(self.state(), role_oid)?;
+        }
+        let mut database_oid = Oid::INVALID;
+        if let Some(name) = database {
+            database_oid = self.database_to_set(name)?;
+            if role.is_none() {
+                self.check_database_owner(name)?;
             }
         }
-        self.change_setting(database, role_oid, setting)
+        if role.is_none() && database.is_none() && !self.state().is_superuser() {
+            return Err(denied(
+                "alter setting",
+                "Only roles with the SUPERUSER attribute may alter settings globally.",
+            ));
+        }
+        self.change_setting(database_oid, role_oid, setting)
+    }
+
+    /// A database, which stays while something is said of it.
+    fn database_to_set(&self, name: &str) -> Result<Oid> {
+        let oid = self.database_oid(name)?;
+        let tag = crate::cluster::database_lock(oid);
+        self.state().txn()?.lock(tag, LockMode::AccessShare, Wait::Block)?;
+        // Dropped while its lock was waited for, or renamed.
+        match self.database_oid(name)? == oid {
+            true => Ok(oid),
+            false => bail!(INVALID_CATALOG_NAME, "database \"{name}\" does not exist"),
+        }
     }
 
     /// ALTER DATABASE … SET
@@ -424,7 +438,7 @@ impl Ddl<'_> {
     /// # Errors
     /// `3D000`, `42704`, `22023`, `42501`
     pub fn database_setting(&mut self, name: &str, setting: &SettingChange) -> Result<()> {
-        let database = self.database_oid(name)?;
+        let database = self.database_to_set(name)?;
         self.check_database_owner(name)?;
         self.change_setting(database, Oid::INVALID, setting)
     }
@@ -436,38 +450,29 @@ impl Ddl<'_> {
         let key = [("setdatabase", Datum::Oid(database)), ("setrole", Datum::Oid(role))];
         let found = rows.find("pg_db_role_setting", &key)?.into_iter().next();
         let mut options = found.as_ref().map(|r| r.options("setconfig")).unwrap_or_default();
-        let may_change = |name: &str| match base::settings::find(name) {
-            Some((_, definition)) => {
-                base::settings::check_default(definition, state.is_superuser())
-            }
-            None => Ok(()),
-        };
+        let superuser = state.is_superuser();
         match setting {
             SettingChange::Set { name, values } => {
                 let value = crate::session::setting_text(name, values);
-                let known = base::settings::find(name);
-                if let Some((_, definition)) = known {
-                    base::settings::check_default(definition, state.is_superuser())?;
+                let kept = may_keep(name, superuser)?;
+                if let Some((_, definition)) = base::settings::find(name) {
                     crate::session::check_setting(definition, &value)?;
-                } else {
-                    base::settings::check_custom_name(name)?;
                 }
-                let name = known.map_or(name.as_str(), |(_, definition)| definition.name);
-                // However it was spelled when it was set before.
-                options.retain(|n| n == name || !n.eq_ignore_ascii_case(name));
-                options.put(name.to_owned(), value);
+                put(&mut options, kept, value);
             }
             SettingChange::FromCurrent { name } => {
-                may_change(name)?;
+                let kept = may_keep(name, superuser)?;
                 let value = state.settings.borrow().show(name)?;
-                options.put(name.clone(), value);
+                put(&mut options, kept, value);
             }
             SettingChange::SetDefault { name } | SettingChange::Reset { name } => {
-                may_change(name)?;
+                may_keep(name, superuser)?;
                 options.retain(|n| !n.eq_ignore_ascii_case(name));
             }
             // What one may not set one does not take back either.
-            SettingChange::ResetAll => options.retain(|name| may_change(name).is_err()),
+            SettingChange::ResetAll => {
+                options.retain(|name| !superuser && may_keep(name, superuser).is_err());
+            }
         }
         match (found, options.is_empty()) {
             (None, true) => {}
@@ -486,4 +491,23 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// A setting's name as it is kept for sessions to come, if one may say what it is to be. Of those that nobody has defined a superuser does: who
+/// defines one later may want it to be nobody else's.
+fn may_keep(name: &str, superuser: bool) -> Result<&str> {
+    if let Some((_, definition)) = base::settings::find(name) {
+        return base::settings::check_default(definition, superuser).map(|()| definition.name);
+    }
+    base::settings::check_custom_name(name)?;
+    if !superuser {
+        bail!(INSUFFICIENT_PRIVILEGE, "permission denied to set parameter \"{name}\"");
+    }
+    Ok(name)
+}
+
+/// However the name was spelled when it was set before.
+fn put(options: &mut RelationOptions, name: &str, value: String) {
+    options.retain(|n| n == name || !n.eq_ignore_ascii_case(name));
+    options.put(name.to_owned(), value);
 }

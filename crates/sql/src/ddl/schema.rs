@@ -5,7 +5,7 @@ use super::depend::{self, Kind, Object};
 use super::{Ddl, new_oid, relation};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{ObjectKind, RoleName, UtilityStatement as U};
-use crate::session::SessionState;
+use crate::session::{Lent, SessionState};
 use base::settings::SetScope;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::bootstrap;
@@ -132,7 +132,7 @@ impl Ddl<'_> {
         if elements.is_empty() {
             return Ok(());
         }
-        self.as_role(owner, |ddl| ddl.make_elements(&name, elements))
+        self.as_role(owner, Lent::Definer, |ddl| ddl.make_elements(&name, elements))
     }
 
     /// Makes what CREATE SCHEMA says is in the schema: what others may refer to first.

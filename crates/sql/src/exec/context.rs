@@ -91,6 +91,13 @@ pub trait RelationAccess {
     fn is_put_off(&self, _constraint: Oid, by_default: bool) -> bool {
         by_default
     }
+    /// Does `f` as the role `owner`: what a table's owner has written into it (defaults, checks) has no other's rights.
+    ///
+    /// # Errors
+    /// `f`'s; I/O.
+    fn as_owner(&self, _owner: Oid, f: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        f()
+    }
     /// Queues a check for commit: the session runs [`run_deferred`](super::foreign_key::run_deferred) then.
     fn defer(&self, check: DeferredCheck);
     /// Takes a lock on a table that a foreign key reaches (`RowShare` to look, `RowExclusive` to change).

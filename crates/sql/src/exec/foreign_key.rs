@@ -14,7 +14,7 @@ use super::{Batch, Cx};
 use crate::activity::TableChanges;
 use base::{Oid, Result, SqlError, SqlState, Tid, bail};
 use btree::ScanBounds;
-use engine::catalog::model::{ForeignKey, Index, ReferentialAction, Table};
+use engine::catalog::model::{Column, ForeignKey, Index, ReferentialAction, Table};
 use expr::eval::EvalContext;
 use heap::{FetchState, Heap, HeapScan, PageBatch, RowQueue, ScanOptions, TupleOutcome, TupleSlot};
 use std::cell::RefCell;
@@ -496,7 +496,16 @@ fn act(
         }
         return Ok(false);
     }
-    let changed = change_all(x, key, &finder, (old, new), &snapshot);
+    let mut changed = Ok(None);
+    let mut change = || -> Result<()> {
+        changed = change_all(x, key, &finder, (old, new), &snapshot);
+        Ok(())
+    };
+    if has_expressions(&child, action) {
+        x.relations.as_owner(child.owner, &mut change)?;
+    } else {
+        change()?;
+    }
     let asked = Asked::Action(action, new.is_some());
     let Some(after) = within(changed, asked, key, &parent, &child)? else { return Ok(false) };
     if action == ReferentialAction::SetDefault {
@@ -509,6 +518,14 @@ fn act(
     }
     queue.extend(after);
     Ok(true)
+}
+
+/// Does an action evaluate what the owner of the referring table has written into it?
+fn has_expressions(child: &Table, action: ReferentialAction) -> bool {
+    let of_domain = |c: &Column| types::domains::is_domain(c.declared);
+    action == ReferentialAction::SetDefault
+        || !child.checks.is_empty()
+        || child.columns.iter().any(of_domain)
 }
 
 /// Does what a constraint says to all rows that refer; what that leaves to be seen to, None if there were none.

@@ -423,10 +423,15 @@ impl TableWriter {
         let named = self.table.indexes.iter().find(|i| i.valid && i.stands_for(&w.index));
         let name = if w.index.valid { &w.index.name } else { &named.unwrap_or(&w.index).name };
         let message = format!("duplicate key value violates unique constraint \"{name}\"");
-        self.error(SqlState::UNIQUE_VIOLATION, message)
-            .constraint(name)
-            .detail(format!("Key {} already exists.", w.key_text(row, &columns, x, cx)))
-            .into()
+        let e = self.error(SqlState::UNIQUE_VIOLATION, message).constraint(name);
+        // There may be more in the key than the user has put there himself.
+        match x.relations.check_privileges(&self.table, crate::acl::SELECT, 0) {
+            Ok(()) => {
+                let key = w.key_text(row, &columns, x, cx);
+                e.detail(format!("Key {key} already exists.")).into()
+            }
+            Err(_) => e.into(),
+        }
     }
 
     /// Makes the index entries of a row at `tid`. `arbiters`: a conflict there is told, not raised.

@@ -95,9 +95,16 @@ impl DoubtfulKey {
         let values: Vec<String> = values.collect();
         let name = index.constraint.as_ref().unwrap_or(&index.name);
         let message = format!("duplicate key value violates unique constraint \"{name}\"");
-        SqlError::new(SqlState::UNIQUE_VIOLATION, message)
+        let e = SqlError::new(SqlState::UNIQUE_VIOLATION, message)
             .table(&table.namespace_name, &table.name)
-            .constraint(name)
-            .detail(format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")))
+            .constraint(name);
+        match x.relations.check_privileges(table, crate::acl::SELECT, 0) {
+            Ok(()) => e.detail(format!(
+                "Key ({})=({}) already exists.",
+                names.join(", "),
+                values.join(", ")
+            )),
+            Err(_) => e,
+        }
     }
 }

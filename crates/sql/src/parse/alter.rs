@@ -439,7 +439,7 @@ impl Parser<'_> {
             })));
         }
         self.accept("with");
-        let options = self.role_options()?;
+        let options = self.role_options(true)?;
         Ok(U::AlterRole { role, options })
     }
 

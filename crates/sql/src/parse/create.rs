@@ -67,9 +67,9 @@ impl Parser<'_> {
         if self.is_any(&["role", "user", "group"]) && !self.is_at(1, "mapping") {
             let login = self.is("user");
             self.skip(1);
-            let name = self.label()?;
+            let name = self.new_role_name()?;
             self.accept("with");
-            let options = self.role_options()?;
+            let options = self.role_options(false)?;
             return Ok(U::CreateRole { name, login, options });
         }
         if self.is("type") {
@@ -377,9 +377,15 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    pub fn role_options(&mut self) -> Result<Vec<UtilityOption>> {
+    /// The options of CREATE ROLE, or those of ALTER ROLE, which makes nobody a member of anything.
+    pub fn role_options(&mut self, altered: bool) -> Result<Vec<UtilityOption>> {
         let mut out = Vec::new();
         while !self.at_end() {
+            if altered && self.accept("in")
+                || altered && self.is_any(&["role", "user", "admin", "sysid"])
+            {
+                return Err(self.unexpected());
+            }
             let loc = self.loc();
             let word = self.label()?.to_ascii_lowercase();
             let (name, value) = match word.as_str() {
@@ -429,6 +435,19 @@ impl Parser<'_> {
             out.push(UtilityOption { name, value, loc });
         }
         Ok(out)
+    }
+
+    /// The name of a role that is to be made.
+    fn new_role_name(&mut self) -> Result<String> {
+        let (loc, word) = (self.loc(), self.peek().text.to_ascii_uppercase());
+        let e = match self.role_name()? {
+            RoleName::Name(name) => return Ok(name),
+            RoleName::Public => err!(RESERVED_NAME, "role name \"public\" is reserved"),
+            RoleName::CurrentUser | RoleName::SessionUser => {
+                err!(RESERVED_NAME, "{word} cannot be used as a role name here")
+            }
+        };
+        self.error_here(e, loc)
     }
 
     pub fn role_name(&mut self) -> Result<RoleName> {

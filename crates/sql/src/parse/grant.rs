@@ -132,8 +132,10 @@ impl Parser<'_> {
                     }
                     let value = if p.accept("option") {
                         None
+                    } else if p.is_any(&["true", "false"]) {
+                        Some(OptionValue::Word(p.next().text.into_owned()))
                     } else {
-                        p.option_value()?.map(|v| OptionValue::Word(v.text()))
+                        return Err(p.unexpected());
                     };
                     Ok(UtilityOption { name, value, loc })
                 })?;

@@ -6,12 +6,12 @@
 use super::explain_format::TreeFormat;
 use super::prepared::{Arguments, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
-use super::{Session, SessionEnv};
+use super::{Session, SessionEnv, SessionState};
 use crate::analyse::{self, ParamTypes};
 use crate::client::Client;
 use crate::ddl::Ddl;
 use crate::ddl::create_as::Made;
-use crate::exec::{Executor, NodeStats};
+use crate::exec::{Executor, NodeStats, RelationAccess as _};
 use crate::parse::Statement;
 use crate::parse::utility::{CreateTableAs, Explain, UtilityStatement};
 use crate::plan::Plan;
@@ -102,10 +102,17 @@ fn explain_making(
     if let Made::Empty(query) = made {
         let started = Planning::begin();
         let plan = ddl.session.planned_under_locks(&query, ddl.arguments.values)?;
+        check_rights(ddl.state(), &plan)?;
         let (planning, nothing) = (started.end(), Measured::default());
         lines = shown(&plan, options, &[], ddl.session.env(), &planning, Some(&nothing));
     }
     Ok(lines)
+}
+
+/// How many rows there are, and of what kind, is told to nobody who may not read them.
+fn check_rights(state: &SessionState, plan: &Plan) -> Result<()> {
+    let mut asked = plan.relations.iter().filter(|r| r.privileges != 0);
+    asked.try_for_each(|r| state.check_privileges(&r.table, r.privileges, r.check_as))
 }
 
 /// Shows a plan whose relations are locked; runs it first with ANALYZE.
@@ -118,6 +125,7 @@ fn explain_plan(
 ) -> Result<Vec<String>> {
     let (state, env) = (session.state(), session.env());
     if !options.plan.analyze {
+        check_rights(state, &plan)?;
         return Ok(shown(&plan, options, &[], env, planning, None));
     }
     let txn = state.txn()?;

@@ -26,7 +26,9 @@ mod lock_table;
 mod notify;
 mod portal;
 mod prepared;
+mod roles;
 pub(crate) use current_of::current_row;
+pub(crate) use roles::Lent;
 pub mod run;
 mod run_queue;
 mod setting_texts;
@@ -399,6 +401,9 @@ impl Session {
         if self.settings_changed.replace(false) || self.env.is_stale() {
             self.renew_env();
         }
+        if self.state.role_switched.replace(false) {
+            self.forget_plans();
+        }
     }
 
     /// Takes in a reload of the configuration files.
@@ -420,7 +425,7 @@ impl Session {
         }
         for role in [&self.state.current_user, &self.state.session_user] {
             // The next statement asks again.
-            let Ok(now) = self.role_as_it_is(&role.borrow()) else { return };
+            let Ok(now) = self.state.role_as_it_is(&role.borrow()) else { return };
             role.replace(now);
         }
         self.state.roles_known.set(changes);

@@ -100,6 +100,10 @@ pub struct SessionState {
     pub idle_since_us: Cell<i64>,
     /// A query of the server's own begins: nobody's rights are asked for.
     pub(super) reads_all: Cell<bool>,
+    /// Why the current user is another role for a while.
+    pub(super) lent: Cell<Option<super::roles::Lent>>,
+    /// The session has become another role since its plans were made.
+    pub(super) role_switched: Cell<bool>,
     /// The transaction has changed roles, which all databases share.
     pub roles_changed: Cell<bool>,
     /// As of which change of roles the session's own are known.
@@ -206,6 +210,8 @@ impl SessionState {
             relations: RefCell::default(),
             temp_schema: Cell::new(Oid::INVALID),
             reads_all: Cell::new(false),
+            lent: Cell::new(None),
+            role_switched: Cell::new(false),
             roles_changed: Cell::new(false),
             roles_known: Cell::new(0),
             usable_schemas: RefCell::default(),

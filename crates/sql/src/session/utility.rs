@@ -14,7 +14,6 @@ use crate::parse::utility::{
 use crate::parse::{Parsed, Statement};
 use base::settings::SetScope;
 use base::{Result, bail};
-use engine::catalog::load::RowSource;
 use expr::TypeRef;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -329,85 +328,13 @@ impl Session {
         Ok(())
     }
 
-    /// A role's OID, and whether it is a superuser, as this transaction sees it: it may have made the role.
-    fn role_now(&self, name: &str) -> Result<Option<(base::Oid, bool)>> {
-        let Some(txn) = self.state.txn_opt() else {
-            return Ok(self.state.cluster.login_role(name)?.map(|r| (r.oid, r.superuser)));
-        };
-        let key = [("rolname", types::Datum::text(name))];
-        let rows = self.state.catalog.rows(&txn).find("pg_authid", &key)?;
-        Ok(rows.first().map(|r| (r.oid("oid"), r.bool("rolsuper"))))
-    }
-
-    /// A role as its row says now; one that is gone is no superuser.
-    pub(super) fn role_as_it_is(&self, role: &super::CurrentRole) -> Result<super::CurrentRole> {
-        let key = [("oid", types::Datum::Oid(role.oid))];
-        let rows = match self.state.txn_opt() {
-            Some(txn) => self.state.catalog.rows(&txn).find("pg_authid", &key)?,
-            None => self
-                .state
-                .cluster
-                .with_catalogs(base::Oid::INVALID, |c| c.find("pg_authid", &key))?,
-        };
-        Ok(match rows.first() {
-            Some(row) => super::CurrentRole {
-                oid: role.oid,
-                name: row.text("rolname").to_owned(),
-                superuser: row.bool("rolsuper"),
-            },
-            None => super::CurrentRole { superuser: false, ..role.clone() },
-        })
-    }
-
     pub(super) fn set_role(
         &mut self,
         name: &str,
         values: &[String],
         scope: SetScope,
     ) -> Result<()> {
-        let wanted = values.join("");
-        // SET ROLE is judged by the session's user, SESSION AUTHORIZATION by who logged in.
-        let session_user = if name == "session_authorization" {
-            self.role_as_it_is(&self.state.login_user)?
-        } else {
-            self.state.session_user.borrow().clone()
-        };
-        let role = if wanted.eq_ignore_ascii_case("none") || wanted.eq_ignore_ascii_case("default")
-        {
-            session_user
-        } else {
-            let Some((oid, superuser)) = self.role_now(&wanted)? else {
-                bail!(INVALID_PARAMETER_VALUE, "role \"{wanted}\" does not exist");
-            };
-            // Who logged in may be another only as a superuser.
-            let may = session_user.superuser
-                || session_user.oid == oid
-                || name == "role"
-                    && crate::acl::roles_to_set(&self.state, session_user.oid)?.contains(&oid);
-            if !may {
-                bail!(
-                    INSUFFICIENT_PRIVILEGE,
-                    "permission denied to set {} \"{wanted}\"",
-                    if name == "role" { "role" } else { "session authorization" }
-                );
-            }
-            super::CurrentRole { oid, name: wanted.clone(), superuser }
-        };
-        {
-            let mut seen = self.state.roles_seen.borrow_mut();
-            if seen.is_empty() {
-                seen.push(self.state.current_user.borrow().clone());
-                seen.push(self.state.session_user.borrow().clone());
-            }
-            seen.push(role.clone());
-        }
-        *self.state.current_user.borrow_mut() = role.clone();
-        if name == "session_authorization" {
-            *self.state.session_user.borrow_mut() = role;
-            // A role that was set before was the other one's.
-            self.state.set("role", "none", scope)?;
-        }
-        self.state.set(name, &wanted, scope)?;
+        self.state.set_role(name, &values.join(""), scope)?;
         self.forget_plans();
         Ok(())
     }
@@ -636,8 +563,15 @@ impl Session {
     }
 
     fn checkpoint(&mut self) -> Result<()> {
-        if !self.state.is_superuser() {
-            bail!(INSUFFICIENT_PRIVILEGE, "permission denied to execute CHECKPOINT command");
+        const PG_CHECKPOINT: base::Oid = base::Oid(4544);
+        let me = self.state.current_user.borrow().oid;
+        if !self.state.is_superuser()
+            && !crate::acl::roles_of(&self.state, me)?.contains(&PG_CHECKPOINT)
+        {
+            let text = "permission denied to execute CHECKPOINT command";
+            return Err(base::SqlError::new(base::SqlState::INSUFFICIENT_PRIVILEGE, text)
+                .detail("Only roles with privileges of the \"pg_checkpoint\" role may execute this command.")
+                .into());
         }
         let cancel = Some(&self.state.backend.cancel);
         self.state.cluster.engine().checkpoint_or_cancel(engine::CheckpointFlags::MANUAL, cancel)

@@ -196,6 +196,17 @@ enum Signal {
     Terminate,
 }
 
+/// Fails unless the current user may end the session `pid`; nothing if there is none.
+///
+/// # Errors
+/// `42501`; I/O.
+pub(crate) fn check_may_terminate(state: &SessionState, pid: i32) -> Result<()> {
+    match state.cluster.backends().by_pid(pid) {
+        Some(_) => may_signal(state, pid, Signal::Terminate).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
 /// May this session signal `pid`? False (with a warning) when there is no such session.
 fn may_signal(state: &SessionState, pid: i32, signal: Signal) -> Result<bool> {
     let takes_signals = |b: &Arc<Backend>| {

@@ -34,6 +34,8 @@ mod sizes;
 mod statistics;
 mod visible;
 
+pub(crate) use locks::check_may_terminate;
+
 use crate::session::{SessionEnv, SessionState};
 use base::{Oid, Result};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::acl::{self, AclItem, PRIVILEGES};
 use crate::session::SessionState;
 use base::{Oid, Result, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::CatalogView;
+use engine::catalog::model::{CatalogView, RelationKind};
 use types::FunctionBody::{Scalar, Set};
 use types::args::{char1, oid, text};
 use types::{Datum, Env, oids};
@@ -18,13 +18,14 @@ enum Kind {
     Column,
     Database,
     Schema,
+    Sequence,
     /// Usable by everybody.
     Public,
 }
 
 pub(super) const BODIES: Bodies = &[
     ("has_table_privilege", Scalar(|env, a| has(env, a, Kind::Relation))),
-    ("has_sequence_privilege", Scalar(|env, a| has(env, a, Kind::Relation))),
+    ("has_sequence_privilege", Scalar(|env, a| has(env, a, Kind::Sequence))),
     ("has_any_column_privilege", Scalar(|env, a| has(env, a, Kind::Relation))),
     ("has_column_privilege", Scalar(|env, a| has(env, a, Kind::Column))),
     ("has_database_privilege", Scalar(|env, a| has(env, a, Kind::Database))),
@@ -118,7 +119,7 @@ fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
     };
     let held = if role.is_valid() {
         match kind {
-            Kind::Relation | Kind::Column => {
+            Kind::Relation | Kind::Column | Kind::Sequence => {
                 acl::relation_privileges(state, role, owner, acl.as_deref(), closed)?
             }
             Kind::Schema => acl::schema_privileges(state, role, owner, acl.as_deref())?,
@@ -127,14 +128,15 @@ fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
     } else {
         public_privileges(acl.as_deref(), public)
     };
-    let grantable = held == u32::MAX;
-    Ok(Datum::Bool(
-        wanted.iter().any(
-            |(bit, option)| {
-                if *option { grantable } else { *bit == 0 || held & bit != 0 }
-            },
-        ),
-    ))
+    let grantable = match role.is_valid() && wanted.iter().any(|(_, option)| *option) {
+        true => acl::grantable(state, role, owner, acl.as_deref())?,
+        false => 0,
+    };
+    let has = |(bit, option): &(u32, bool)| match option {
+        true => grantable & bit != 0,
+        false => *bit == 0 || held & bit != 0,
+    };
+    Ok(Datum::Bool(wanted.iter().any(has)))
 }
 
 fn public_privileges(acl: Option<&[String]>, default: u32) -> u32 {
@@ -153,12 +155,15 @@ type Guarded = (Oid, Option<Vec<String>>, (u32, u32));
 /// Owner, ACL, PUBLIC's default privileges and those that only superusers have of the object that the arguments name.
 fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Guarded>> {
     match kind {
-        Kind::Relation | Kind::Column => {
+        Kind::Relation | Kind::Column | Kind::Sequence => {
             let oid = match &rest[0] {
                 Datum::Text(name) => names::relation_oid(state, name)?,
                 _ => oid(rest, 0)?,
             };
             let Some(table) = state.table_by_oid(oid)? else { return Ok(None) };
+            if kind == Kind::Sequence && table.kind != RelationKind::Sequence {
+                bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
+            }
             if kind == Kind::Column {
                 let known = match &rest[1] {
                     Datum::Text(name) => {
@@ -232,12 +237,7 @@ fn has_role(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
             "USAGE" if !option => acl::roles_of(state, member)?.contains(&role),
             "MEMBER" if !option => acl::memberships(state, member)?.contains(&role),
             "SET" if !option => acl::roles_to_set(state, member)?.contains(&role),
-            "USAGE" | "MEMBER" | "SET" => {
-                let txn = state.txn()?;
-                let key = [("roleid", Datum::Oid(role)), ("member", Datum::Oid(member))];
-                let rows = state.catalog.rows(&txn).find("pg_auth_members", &key)?;
-                rows.iter().any(|r| r.bool("admin_option"))
-            }
+            "USAGE" | "MEMBER" | "SET" => acl::is_admin_of(state, member, role)?,
             word => bail!(INVALID_PARAMETER_VALUE, "unrecognized privilege type: \"{word}\""),
         };
     }
@@ -259,16 +259,17 @@ fn explode(env: &dyn Env, a: &[Datum]) -> Result<types::registry::RowIter> {
     let mut out = Vec::new();
     for item in &items.elements {
         let Datum::Text(item) = item else { continue };
-        let Some((grantee, rest)) = item.rsplit_once('=') else { continue };
-        let Some((letters, grantor)) = rest.split_once('/') else { continue };
+        let Some((grantee, rest)) = acl::take_role(item) else { continue };
+        let parts = rest.strip_prefix('=').and_then(|rest| rest.split_once('/'));
+        let Some((letters, grantor)) = parts else { continue };
+        let Some((grantor, _)) = acl::take_role(grantor) else { continue };
         let oid = |name: &str| -> Result<Oid> {
-            let name = name.trim_matches('"');
             if name.is_empty() {
                 return Ok(Oid::INVALID);
             }
             Ok(state.role_by_name(name)?.unwrap_or(Oid::INVALID))
         };
-        let (grantor, grantee) = (oid(grantor)?, oid(grantee)?);
+        let (grantor, grantee) = (oid(&grantor)?, oid(&grantee)?);
         let mut letters = letters.chars().peekable();
         while let Some(letter) = letters.next() {
             let option = letters.next_if_eq(&'*').is_some();
@@ -310,7 +311,7 @@ fn default_acl(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     };
     let owner_oid = oid(a, 1)?;
     let name = state(env)?.role_name(owner_oid)?;
-    let name = types::quote_ident(&name.unwrap_or_else(|| owner_oid.to_string()));
+    let name = acl::quote_role(&name.unwrap_or_else(|| owner_oid.to_string()));
     let mut items = Vec::new();
     if !public.is_empty() {
         items.push(Datum::text(format!("={public}/{name}")));

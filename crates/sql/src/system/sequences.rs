@@ -113,5 +113,5 @@ fn may(state: &SessionState, table: &Table, any_of: u32) -> Result<bool> {
         return Ok(true);
     }
     let role = state.current_user.borrow().oid;
-    Ok(crate::acl::privileges(state, role, table.owner, table.acl.as_deref(), 0)? & any_of != 0)
+    Ok(crate::acl::table_privileges(state, role, table)? & any_of != 0)
 }

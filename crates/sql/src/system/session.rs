@@ -433,6 +433,35 @@ fn setting(env: &dyn Env, name: &str) -> Result<String> {
     state(env)?.settings.borrow().show(name)
 }
 
+/// Settings that are what the transaction is like.
+const OF_TRANSACTIONS: [&str; 3] =
+    ["transaction_isolation", "transaction_read_only", "transaction_deferrable"];
+
+/// One of them in a query, when it is too late for most.
+fn set_transaction_mode(state: &SessionState, name: &str, value: &str) -> Result<()> {
+    let (_, def) = base::settings::definition(name)?;
+    let value = def.parse(value)?;
+    let txn = state.txn()?;
+    match name {
+        "transaction_read_only" if value.as_bool() => txn.set_read_only(true),
+        "transaction_read_only" if txn.is_read_only() => bail!(
+            ACTIVE_SQL_TRANSACTION,
+            "transaction read-write mode must be set before any query"
+        ),
+        "transaction_read_only" => {}
+        "transaction_isolation" if def.show(&value) == state.shown(name)? => {}
+        "transaction_isolation" => bail!(
+            ACTIVE_SQL_TRANSACTION,
+            "SET TRANSACTION ISOLATION LEVEL must be called before any query"
+        ),
+        _ => bail!(
+            ACTIVE_SQL_TRANSACTION,
+            "SET TRANSACTION [NOT] DEFERRABLE must be called before any query"
+        ),
+    }
+    state.set(name, &def.show(&value), SetScope::Local)
+}
+
 fn set_config(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let state = state(env)?;
     if is_null(a, 0) {
@@ -443,6 +472,21 @@ fn set_config(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let name = text(a, 0)?;
     let local = !is_null(a, 2) && boolean(a, 2)?;
     let scope = if local { SetScope::Local } else { SetScope::Session };
+    let lower = name.to_ascii_lowercase();
+    if matches!(lower.as_str(), "role" | "session_authorization") {
+        let of_login = state.login_user.name.clone();
+        let default = if lower == "role" { "none" } else { &*of_login };
+        let wanted = if is_null(a, 1) { default } else { text(a, 1)? };
+        state.set_role(&lower, wanted, scope)?;
+        return state.shown(&lower).map(Datum::text);
+    }
+    if OF_TRANSACTIONS.contains(&lower.as_str()) {
+        if is_null(a, 1) {
+            bail!(FEATURE_NOT_SUPPORTED, "parameter \"{lower}\" cannot be reset");
+        }
+        set_transaction_mode(state, &lower, text(a, 1)?)?;
+        return state.shown(&lower).map(Datum::text);
+    }
     if is_null(a, 1) {
         let superuser = state.is_superuser();
         state.settings.borrow_mut().reset(name, scope, superuser)?;

@@ -254,7 +254,10 @@ fn creating_roles_is_no_way_to_more_rights() {
             "42501 permission denied to grant role \"root\"\nOnly roles with the SUPERUSER attribute may grant roles with the SUPERUSER attribute.",
         ),
         ("CREATE ROLE x IN ROLE victim", &lacks("victim")),
-        ("ALTER ROLE victim PASSWORD 'p'", &admin("alter")),
+        (
+            "ALTER ROLE victim PASSWORD 'p'",
+            "42501 permission denied to alter role\nTo change another role's password, the current user must have the CREATEROLE attribute and the ADMIN option on the role.",
+        ),
         ("ALTER ROLE victim SET work_mem = '1MB'", &admin("alter")),
         ("DROP ROLE victim", &admin("drop")),
         ("ALTER ROLE root PASSWORD 'p'", &superuser("alter")),
