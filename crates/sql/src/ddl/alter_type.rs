@@ -300,7 +300,7 @@ impl Ddl<'_> {
     fn renew_operators(&self, key: &ForeignKey, from: &Table, to: &Table) -> Result<()> {
         let mut operators = Vec::new();
         for (f, t) in key.columns.iter().zip(&key.referenced_columns) {
-            operators.push(super::constraint::key_operator(from, *f, to, *t, Some(&key.name))?);
+            operators.push(super::foreign_key::key_operator(from, *f, to, *t, Some(&key.name))?);
         }
         let state = self.state();
         let txn = state.txn()?;

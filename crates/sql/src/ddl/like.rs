@@ -5,9 +5,9 @@
 //! table is there. Checks and generated columns go by way of their text, as the columns have other numbers.
 
 use super::Ddl;
-use super::constraint::column_number;
 use super::depend::Object;
 use super::index::NewIndex;
+use super::key_constraint::column_number;
 use super::not_null::{self, Declared, NotNull};
 use super::relation::{IndexColumnRow, NewColumn};
 use super::sequence::Home;

@@ -1,8 +1,7 @@
 //! Data definition: what CREATE, ALTER and DROP do to catalogs and files.
 //!
 //! # Where to look
-//! [`relation`]: catalog rows and files of any relation. [`table`]: CREATE TABLE. [`constraint`]: keys,
-//! checks, foreign keys. [`index`]: CREATE INDEX and rebuilding. [`drop`]: dependencies and removal.
+//! [`relation`]: catalog rows and files of any relation. [`table`]: CREATE TABLE. [`constraint`]: checks; `key_constraint`, `foreign_key`. [`index`]: CREATE INDEX and rebuilding. [`drop`]: dependencies and removal.
 //! [`truncate`], [`sequence`], [`temp`].
 //!
 //! # Invariants
@@ -33,11 +32,13 @@ mod drop_concurrently;
 mod drop_role;
 pub mod enums;
 pub mod extension;
+mod foreign_key;
 pub mod grant;
 mod grant_chain;
 pub mod index;
 mod index_feed;
 mod index_swap;
+mod key_constraint;
 mod like;
 mod locale;
 mod membership;
