@@ -466,7 +466,11 @@ impl Ddl<'_> {
                 put(&mut options, kept, value);
             }
             SettingChange::SetDefault { name } | SettingChange::Reset { name } => {
-                may_keep(name, superuser)?;
+                // What nothing can be called was never kept.
+                let known = base::settings::find(name).is_some();
+                if known || base::settings::check_custom_name(name).is_ok() {
+                    may_keep(name, superuser)?;
+                }
                 options.retain(|n| !n.eq_ignore_ascii_case(name));
             }
             // What one may not set one does not take back either.

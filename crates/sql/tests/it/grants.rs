@@ -200,6 +200,7 @@ fn a_databases_owner_says_what_is_set_there() {
         ("ALTER ROLE ALL SET work_mem = '1MB'", "42501 permission denied to alter setting\nOnly roles with the SUPERUSER attribute may alter settings globally."),
         ("ALTER ROLE r SET my.own = 'x'", denied),
         ("ALTER ROLE r RESET my.own", denied),
+        ("ALTER ROLE r RESET nosuch", ""),
         ("ALTER ROLE r SET timezone FROM CURRENT", ""),
         ("ALTER ROLE r SET TimeZone = 'UTC'", ""),
         ("SELECT setconfig FROM pg_db_role_setting ORDER BY 1", "{TimeZone=UTC}\n{work_mem=1MB}"),
