@@ -8,7 +8,7 @@ use crate::eval::EvalContext;
 use crate::tree::{Expr, TypeRef};
 use base::{Oid, Result, SqlError, SqlState, err};
 use serde::{Deserialize, Serialize};
-use types::json::path::{Found, PathCall, array_of, find};
+use types::json::path::{Item, PathCall, array_of, find, find_items, finds_any};
 use types::json::standard::{self, Making, Shape};
 use types::json::{Jsonb, View};
 use types::{Datum, oids};
@@ -216,10 +216,10 @@ impl JsonCode {
                 Ok(match &value {
                     Datum::Null => Datum::Null,
                     Datum::Jsonb(j) => Datum::Bool(standard::is_shaped(j, *shape)),
-                    Datum::Text(t) => Datum::Bool(standard::is_json(t, *shape, *unique)),
-                    Datum::Bytea(b) => Datum::Bool(
-                        std::str::from_utf8(b).is_ok_and(|t| standard::is_json(t, *shape, *unique)),
-                    ),
+                    Datum::Text(t) => Datum::Bool(standard::is_json(t, *shape, *unique)?),
+                    Datum::Bytea(b) => {
+                        Datum::Bool(standard::is_json(types::utf8(b)?, *shape, *unique)?)
+                    }
                     _ => Datum::Bool(false),
                 })
             }
@@ -288,21 +288,37 @@ impl JsonCode {
         types::text_input(to.oid, to.typmod, &text, cx.env)
     }
 
-    fn find(&self, asked: &JsonFind, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
-        let Datum::Jsonb(root) = self.args[0].eval(row, cx)? else { return Ok(Datum::Null) };
-        let Datum::Text(path) = self.args[1].eval(row, cx)? else { return Ok(Datum::Null) };
+    /// What the path finds, as the type that RETURNING says; NULL is a value that a domain may not have.
+    fn found(
+        &self,
+        asked: &JsonFind,
+        row: &[Datum],
+        cx: &EvalContext<'_>,
+    ) -> Result<std::result::Result<Datum, Without>> {
+        let null = || checked(Datum::Null, asked, cx).map_err(Without::Error);
+        let Datum::Jsonb(root) = self.args[0].eval(row, cx)? else { return Ok(null()) };
+        let Datum::Text(path) = self.args[1].eval(row, cx)? else { return Ok(null()) };
         let variables = self.variables(&asked.names, row, cx)?;
-        let call = PathCall { root: &root, path: &path, variables: &variables };
-        let items = match find(&call, cx.env)? {
-            Found::Items(items) => Ok(items),
-            Found::Error(e) => Err(Without::Error(e)),
-        };
-        let result = items.and_then(|items| match asked.what {
-            JsonFinder::Exists => Ok(Datum::Bool(!items.is_empty())),
-            JsonFinder::Query => self.query(asked, &items, cx),
-            JsonFinder::Value => self.value(asked, &items, cx),
-        });
-        match result {
+        let silent = asked.on_error != Some(JsonBehaviour::Error);
+        let call = PathCall { root: &root, path: &path, variables: &variables, silent };
+        Ok(match asked.what {
+            JsonFinder::Exists => match finds_any(&call, cx.env)? {
+                Ok(found) => truth(found, asked, cx).map_err(Without::Error),
+                Err(e) => Err(Without::Error(e)),
+            },
+            JsonFinder::Query => match find(&call, cx.env)? {
+                Ok(items) => self.query(asked, &items, cx),
+                Err(e) => Err(Without::Error(e)),
+            },
+            JsonFinder::Value => match find_items(&call, cx.env)? {
+                Ok(items) => self.value(asked, items, cx),
+                Err(e) => Err(Without::Error(e)),
+            },
+        })
+    }
+
+    fn find(&self, asked: &JsonFind, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        match self.found(asked, row, cx)? {
             Ok(value) => Ok(value),
             Err(Without::Nothing) => {
                 let behaviour = asked.on_empty.unwrap_or(JsonBehaviour::Null);
@@ -313,14 +329,15 @@ impl JsonCode {
                     ),
                     None => err!(NO_SQL_JSON_ITEM, "no SQL/JSON item found for specified path"),
                 };
-                self.otherwise(behaviour, error(), row, cx)
+                self.otherwise(asked, ("ON EMPTY", behaviour), error(), row, cx)
             }
             Err(Without::Error(e)) => {
                 let usual = match asked.what {
                     JsonFinder::Exists => JsonBehaviour::False,
                     _ => JsonBehaviour::Null,
                 };
-                self.otherwise(asked.on_error.unwrap_or(usual), e, row, cx)
+                let behaviour = asked.on_error.unwrap_or(usual);
+                self.otherwise(asked, ("ON ERROR", behaviour), e, row, cx)
             }
         }
     }
@@ -385,65 +402,100 @@ impl JsonCode {
     fn value(
         &self,
         asked: &JsonFind,
-        items: &[Jsonb],
+        mut items: Vec<Item>,
         cx: &EvalContext<'_>,
     ) -> std::result::Result<Datum, Without> {
         let place = || match &asked.column {
             Some(c) => format!("for column \"{c}\""),
             None => "in JSON_VALUE".to_owned(),
         };
-        let one = match items {
-            [] => return Err(Without::Nothing),
-            [one] => one,
-            _ => {
-                let place = place();
-                return Err(Without::Error(err!(
-                    MORE_THAN_ONE_SQL_JSON_ITEM,
-                    "JSON path expression {place} must return single scalar item"
-                )));
-            }
-        };
-        let text = match one.view() {
-            View::Null => return Ok(Datum::Null),
-            View::Array(_) | View::Object(_) => {
-                let place = place();
-                return Err(Without::Error(err!(
-                    SQL_JSON_SCALAR_REQUIRED,
-                    "JSON path expression {place} must return single scalar item"
-                )));
-            }
-            View::Bool(b) => (if b { "t" } else { "f" }).to_owned(),
-            _ => standard::unquoted(one),
-        };
-        if matches!(self.ty.oid, oids::JSON | oids::JSONB) {
-            return standard::convert(one, self.ty.oid, self.ty.typmod, false, cx.env)
-                .map_err(Without::Error);
+        if items.len() > 1 {
+            let text = format!("JSON path expression {} must return single scalar item", place());
+            return Err(Without::Error(err!(MORE_THAN_ONE_SQL_JSON_ITEM, "{text}")));
         }
-        let to = asked.returning;
-        types::text_input(to.oid, to.typmod, &text, cx.env).map_err(Without::Error)
+        let Some(item) = items.pop() else { return Err(Without::Nothing) };
+        let (Item::Json(json) | Item::Moment(_, json)) = &item;
+        if matches!(json.view(), View::Array(_) | View::Object(_)) {
+            let text = format!("JSON path expression {} must return single scalar item", place());
+            return Err(Without::Error(err!(SQL_JSON_SCALAR_REQUIRED, "{text}")));
+        }
+        self.scalar(asked, &item, json, cx).map_err(Without::Error)
     }
 
-    /// What ON EMPTY or ON ERROR says.
+    /// A scalar as JSON_VALUE() gives it.
+    fn scalar(
+        &self,
+        asked: &JsonFind,
+        item: &Item,
+        json: &Jsonb,
+        cx: &EvalContext<'_>,
+    ) -> Result<Datum> {
+        let text = match (item, json.view()) {
+            (_, View::Null) => return checked(Datum::Null, asked, cx),
+            _ if matches!(self.ty.oid, oids::JSON | oids::JSONB) => {
+                return standard::convert(json, self.ty.oid, self.ty.typmod, false, cx.env);
+            }
+            (Item::Moment(value, _), _) => {
+                types::io::to_text(types::io::natural_type(value), value, cx.env)?
+            }
+            (_, View::Bool(b)) => (if b { "t" } else { "f" }).to_owned(),
+            _ => standard::unquoted(json),
+        };
+        let to = asked.returning;
+        types::text_input(to.oid, to.typmod, &text, cx.env)
+    }
+
+    /// What ON EMPTY or ON ERROR says: it is to be of the type that RETURNING says too.
     fn otherwise(
         &self,
-        behaviour: JsonBehaviour,
+        asked: &JsonFind,
+        (clause, behaviour): (&str, JsonBehaviour),
         error: base::Error,
         row: &[Datum],
         cx: &EvalContext<'_>,
     ) -> Result<Datum> {
-        match behaviour {
-            JsonBehaviour::Error => Err(error),
-            JsonBehaviour::Null | JsonBehaviour::Unknown => Ok(Datum::Null),
-            JsonBehaviour::True => Ok(Datum::Bool(true)),
-            JsonBehaviour::False => Ok(Datum::Bool(false)),
-            JsonBehaviour::EmptyArray => {
-                types::text_input(self.ty.oid, self.ty.typmod, "[]", cx.env)
+        let shaped = |empty: &str| -> Result<Datum> {
+            let Datum::Jsonb(empty) = types::json::jsonb_input(empty)? else {
+                return Ok(Datum::Null);
+            };
+            standard::convert(&empty, asked.returning.oid, asked.returning.typmod, false, cx.env)
+        };
+        let (said, made) = match behaviour {
+            JsonBehaviour::Error => return Err(error),
+            JsonBehaviour::Default(i) => return self.args[i].eval(row, cx),
+            JsonBehaviour::Null => ("NULL", checked(Datum::Null, asked, cx)),
+            JsonBehaviour::Unknown => ("UNKNOWN", checked(Datum::Null, asked, cx)),
+            JsonBehaviour::True => ("TRUE", truth(true, asked, cx)),
+            JsonBehaviour::False => ("FALSE", truth(false, asked, cx)),
+            JsonBehaviour::EmptyArray => ("EMPTY ARRAY", shaped("[]")),
+            JsonBehaviour::EmptyObject => ("EMPTY OBJECT", shaped("{}")),
+        };
+        made.map_err(|e| {
+            if asked.on_error == Some(JsonBehaviour::Error) {
+                return e;
             }
-            JsonBehaviour::EmptyObject => {
-                types::text_input(self.ty.oid, self.ty.typmod, "{}", cx.env)
-            }
-            JsonBehaviour::Default(i) => self.args[i].eval(row, cx),
-        }
+            let text =
+                format!("could not coerce {clause} expression ({said}) to the RETURNING type");
+            SqlError::new(SqlState::DATATYPE_MISMATCH, text).detail(e.to_sql_error().message).into()
+        })
+    }
+}
+
+/// The value, if it is one of the type that RETURNING says, which may be a domain.
+fn checked(value: Datum, asked: &JsonFind, cx: &EvalContext<'_>) -> Result<Datum> {
+    types::domains::check(asked.returning.oid, &value, cx.env)?;
+    Ok(value)
+}
+
+/// Whether something was found, as the type of a column of JSON_TABLE().
+fn truth(found: bool, asked: &JsonFind, cx: &EvalContext<'_>) -> Result<Datum> {
+    let to = asked.returning;
+    if to.oid == oids::BOOL {
+        return Ok(Datum::Bool(found));
+    }
+    match types::json::jsonb_input(if found { "true" } else { "false" })? {
+        Datum::Jsonb(made) => standard::convert(&made, to.oid, to.typmod, false, cx.env),
+        other => Ok(other),
     }
 }
 
@@ -500,11 +552,11 @@ impl JsonTableCode {
         row: &[Datum],
         cx: &EvalContext<'_>,
     ) -> Result<Vec<Cells>> {
-        let call = PathCall { root: within, path: &rows.path, variables };
+        let silent = !self.table.error_on_error;
+        let call = PathCall { root: within, path: &rows.path, variables, silent };
         let items = match find(&call, cx.env)? {
-            Found::Items(items) => items,
-            Found::Error(e) if self.table.error_on_error => return Err(e),
-            Found::Error(_) => Vec::new(),
+            Err(e) if self.table.error_on_error => return Err(e),
+            found => found.unwrap_or_default(),
         };
         let mut out = Vec::new();
         for (number, item) in items.iter().enumerate() {

@@ -174,7 +174,7 @@ pub fn hash<H: Hasher>(type_oid: Oid, value: &Datum, state: &mut H) {
         Datum::Text(v) => {
             state.write(match type_oid {
                 BPCHAR => trim_blanks(v.as_bytes()),
-                INET | CIDR => crate::functions::inet::shown(v).as_bytes(),
+                INET | CIDR => crate::functions::inet::without_length(v).as_bytes(),
                 _ => v.as_bytes(),
             });
             state.write_u8(0xff);

@@ -237,7 +237,8 @@ impl Analyser<'_> {
         {
             return Ok(e);
         }
-        let found = self.find_function(&call.name, &input, &names, call.variadic, loc)?;
+        let function = super::json::function_name(call, &input);
+        let found = self.find_function(&function, &input, &names, call.variadic, loc)?;
         let Some(c) = found else {
             if let Some(e) = self.cast_call(call, bare, &args, loc)? {
                 return Ok(e);

@@ -13,6 +13,7 @@ use expr::json::{
     JsonWrapper,
 };
 use expr::{Constant, Expr, TypeRef};
+use std::borrow::Cow;
 use types::Datum;
 use types::facts::CastContext;
 use types::json::standard::Shape;
@@ -89,8 +90,8 @@ impl Analyser<'_> {
             JsonCall::Make { what, args, absent, unique, returning } => {
                 self.json_make(*what, args, (*absent, *unique), returning.as_ref(), loc)
             }
-            JsonCall::ArraySelect { query, returning } => {
-                self.json_array_select(query, returning.as_ref(), loc)
+            JsonCall::ArraySelect { query, format, returning } => {
+                self.json_array_select(query, *format, returning.as_ref(), loc)
             }
             JsonCall::Aggregate { .. } => self.json_aggregate(call, loc),
             JsonCall::Find { .. } => self.json_find(call, loc),
@@ -217,15 +218,18 @@ impl Analyser<'_> {
     fn json_array_select(
         &mut self,
         query: &ast::Select,
+        format: bool,
         returning: Option<&JsonReturning>,
         loc: Loc,
     ) -> Result<Expr> {
-        self.must_be_one_column(query, loc)?;
+        if !is_one_column(query) {
+            self.must_be_one_column(query, loc)?;
+        }
         let at = |kind| ast::Expr { kind, loc };
         let value = at(ExprKind::Column(vec!["q".into(), "a".into()]));
         let aggregate = JsonCall::Aggregate {
             what: JsonConstructor::ArrayAgg,
-            args: vec![JsonArg { value, format: false }],
+            args: vec![JsonArg { value, format }],
             absent: true,
             unique: false,
             returning: returning.cloned(),
@@ -280,16 +284,18 @@ impl Analyser<'_> {
         else {
             return self.at(loc, err!(INTERNAL_ERROR, "not an aggregate of SQL/JSON"));
         };
-        let usual = match returning {
-            Some(_) => JSON,
-            None => {
-                let values: Result<Vec<Expr>> = list.iter().map(|a| self.json_arg(a)).collect();
-                usual_json(values?.iter())
+        let told = match returning {
+            Some(r) => {
+                let told = (self.type_ref(&r.ty)?, r.format);
+                self.json_fits(told.0, loc)?;
+                Some(told)
             }
+            None => None,
         };
-        let (returning, format) = self.json_returning(returning.as_ref(), TypeRef::of(usual))?;
-        self.json_fits(returning, loc)?;
-        let prefix = if returning.oid == JSONB { "jsonb" } else { "json" };
+        for arg in list.iter().filter(|a| a.format) {
+            self.json_arg(arg)?;
+        }
+        let prefix = if told.is_some_and(|(ty, _)| ty.oid == JSONB) { "jsonb" } else { "json" };
         let object = *what == JsonConstructor::ObjectAgg;
         let function = format!(
             "{prefix}{}_agg{}{}",
@@ -308,9 +314,11 @@ impl Analyser<'_> {
             within_group: false,
             filter: filter.clone(),
             over: over.clone(),
-            sql_syntax: false,
+            // What nobody has told the type of makes jsonb of jsonb.
+            sql_syntax: told.is_none(),
         };
         let aggregate = self.call(&call, loc)?;
+        let (returning, format) = told.unwrap_or_else(|| (TypeRef::of(aggregate.ty().oid), false));
         let formats = list.iter().map(|a| a.format).collect();
         let make =
             JsonMake { what: *what, absent: *absent, unique: *unique, formats, returning, format };
@@ -354,8 +362,11 @@ impl Analyser<'_> {
             );
             return self.at(loc, e);
         }
-        let (returning, _) = self.json_returning(returning.as_ref(), TypeRef::of(usual))?;
+        let (returning, format) = self.json_returning(returning.as_ref(), TypeRef::of(usual))?;
         let base = returning.base();
+        if format {
+            self.json_format_fits(base.oid, loc)?;
+        }
         if base.oid == RECORD || is_composite(base.oid) {
             return self.at(loc, base::Error::unsupported("RETURNING a composite type"));
         }
@@ -379,6 +390,15 @@ impl Analyser<'_> {
         Ok(json(JsonExprKind::Find(find), args, returning))
     }
 
+    /// Fails for types that are no json, nor text of it.
+    pub(super) fn json_format_fits(&self, to: Oid, loc: Loc) -> Result<()> {
+        if matches!(to, JSON | JSONB | BYTEA) || category(to) == 'S' {
+            return Ok(());
+        }
+        let text = "cannot use JSON format with non-string output types";
+        self.at(loc, err!(FEATURE_NOT_SUPPORTED, "{text}"))
+    }
+
     /// What is PASSING: their names; their values become arguments.
     pub(super) fn json_passing(
         &mut self,
@@ -394,12 +414,8 @@ impl Analyser<'_> {
             } else if category(ty) == 'S' {
                 self.coerce_implicit(value, TEXT, arg.value.loc)?
             } else {
-                let e = err!(
-                    INVALID_PARAMETER_VALUE,
-                    "could not convert value of type {} to jsonpath",
-                    super::coerce::name(ty)
-                );
-                return self.at(arg.value.loc, e);
+                let (form, at) = (expr::tree::CallForm::ImplicitCast, arg.value.loc);
+                self.call_named("to_jsonb", vec![(value, at)], form, at)?
             };
             args.push(value);
             names.push(name.clone());
@@ -435,11 +451,22 @@ impl Analyser<'_> {
         let (behaviour, loc) = match answer {
             JsonAnswer::Default(e) if what != JsonFinder::Exists => {
                 let value = self.expr(e)?;
-                if value.any(&mut |e| matches!(e, Expr::Var { .. })) {
-                    let text = "DEFAULT expression must not contain column references";
-                    return self.at(e.loc, err!(DATATYPE_MISMATCH, "{text}"));
+                let refused = match () {
+                    () if !may_be_default(&value) => {
+                        "can only specify a constant, non-aggregate function, or operator expression for DEFAULT"
+                    }
+                    () if value.any(&mut |e| matches!(e, Expr::Var { .. })) => {
+                        "DEFAULT expression must not contain column references"
+                    }
+                    () if value.any(&mut |e| super::calls::returns_set(e)) => {
+                        "DEFAULT expression must not return a set"
+                    }
+                    () => "",
+                };
+                if !refused.is_empty() {
+                    return self.at(e.loc, err!(DATATYPE_MISMATCH, "{refused}"));
                 }
-                let value = self.coerce(value, returning, CastContext::Assignment, false, e.loc)?;
+                let value = self.json_default(value, returning, e.loc)?;
                 args.push(value.plain());
                 return Ok(Some(B::Default(args.len() - 1)));
             }
@@ -467,6 +494,30 @@ impl Analyser<'_> {
         let e = SqlError::new(SqlState::SYNTAX_ERROR, format!("invalid ON {of} behavior"))
             .detail(format!("{words} ON {of} for {function}()."));
         self.at(loc, e.into())
+    }
+
+    /// The value of a DEFAULT, as the type that is returned: text and numbers as in assignments, truth as in casts.
+    fn json_default(&mut self, value: Expr, returning: TypeRef, loc: Loc) -> Result<Expr> {
+        let from = value.ty().oid;
+        let context = match from {
+            BOOL => CastContext::Explicit,
+            _ => CastContext::Assignment,
+        };
+        let to = returning.base().oid;
+        if from != UNKNOWN && category(from) == 'S' && category(to) != 'S' {
+            let read =
+                Expr::CoerceViaIo { arg: Box::new(value), ty: returning.base(), explicit: true };
+            return self.coerce(read, returning, CastContext::Assignment, false, loc);
+        }
+        if from != UNKNOWN && !super::coerce::can_coerce(from, to, context) {
+            let text =
+                format!("cannot cast behavior expression of type {} to {}", name(from), name(to));
+            let hint =
+                format!("You will need to explicitly cast the expression to type {}.", name(to));
+            let e = SqlError::new(SqlState::CANNOT_COERCE, text).hint(hint);
+            return self.at(loc, e.into());
+        }
+        self.coerce(value, returning, context, false, loc)
     }
 
     /// A call of a function that fills rows, told the columns of its first argument's type.
@@ -522,9 +573,43 @@ impl Analyser<'_> {
     }
 }
 
+/// True for what DEFAULT may say: a constant, a call, and casts of those.
+fn may_be_default(e: &Expr) -> bool {
+    match e {
+        Expr::Const(_) | Expr::Call { .. } => true,
+        Expr::CoerceViaIo { arg, .. }
+        | Expr::Relabel { arg, .. }
+        | Expr::CoerceToDomain { arg, .. }
+        | Expr::ArrayCoerce { arg, .. }
+        | Expr::Collate { arg, .. } => may_be_default(arg),
+        _ => false,
+    }
+}
+
+/// The function that a call names: JSON_ARRAYAGG() and JSON_OBJECTAGG() make jsonb if one of their arguments is.
+pub(super) fn function_name<'c>(call: &'c FuncCall, args: &[Oid]) -> Cow<'c, [String]> {
+    match &call.name[..] {
+        [schema, name] if call.sql_syntax && name.starts_with("json_") && args.contains(&JSONB) => {
+            vec![schema.clone(), name.replacen("json_", "jsonb_", 1)].into()
+        }
+        name => name.into(),
+    }
+}
+
 /// What is made of these if nobody says: jsonb if one of them is.
 fn usual_json<'e>(mut args: impl Iterator<Item = &'e Expr>) -> Oid {
     if args.any(|a| a.ty().oid == JSONB) { JSONB } else { JSON }
+}
+
+/// True for a sub-select that has one column by the looks of it. (To analyse each twice takes long where many are nested.)
+fn is_one_column(query: &ast::Select) -> bool {
+    match &query.body {
+        SelectBody::Core(core) => match &core.targets[..] {
+            [only] => !matches!(only.expr.kind, ExprKind::Star(_) | ExprKind::FieldStar(_)),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// An aggregate's argument: with FORMAT JSON a cast to json.

@@ -2,7 +2,7 @@
 
 use super::Analyser;
 use super::coerce::{constant, element_type, is_composite};
-use crate::parse::ast::{self, JsonAnswer, Loc};
+use crate::parse::ast::{self, ExprKind, JsonAnswer, Loc};
 use base::{Result, SqlError, SqlState, err};
 use expr::json::{
     JsonBehaviour, JsonExpr, JsonExprKind, JsonFind, JsonFinder, JsonTable, JsonTableColumn,
@@ -44,15 +44,14 @@ impl Analyser<'_> {
         };
         let input = self.known_expr(&table.value.value)?;
         let mut args = vec![self.json_input(input, JSONB, table.value.value.loc)?];
-        let path = self.json_path(&table.rows.path)?;
-        if !matches!(path, Expr::Const(_)) {
+        if !matches!(table.rows.path.kind, ExprKind::String(_)) {
             let e = err!(
                 FEATURE_NOT_SUPPORTED,
                 "only string constants are supported in JSON_TABLE path specification"
             );
             return self.at(table.rows.path.loc, e);
         }
-        args.push(path);
+        args.push(self.json_path(&table.rows.path)?);
         let names = self.json_passing(&table.passing, &mut args)?;
         let mut making = Making {
             names,
@@ -62,7 +61,7 @@ impl Analyser<'_> {
             numbered: 0,
             counts: false,
         };
-        named_paths(&table.rows, &mut making.paths);
+        self.named_paths(&table.rows, &mut making.paths)?;
         let rows = self.table_rows(&table.rows, &mut making)?;
         let Making { names, args, columns, .. } = making;
         let kind = JsonExprKind::Table(JsonTable {
@@ -129,8 +128,7 @@ impl Analyser<'_> {
             ast::JsonTableItem::Column(c) => (&c.name, c.loc),
         };
         if making.columns.iter().any(|c| c.name == *name) || making.paths.contains(name) {
-            let e = err!(DUPLICATE_ALIAS, "duplicate JSON_TABLE column or path name: {name}");
-            return self.at(loc, e);
+            return self.twice(name, loc);
         }
         let column = match item {
             ast::JsonTableItem::Column(c) => {
@@ -165,6 +163,17 @@ impl Analyser<'_> {
             return self
                 .at(column.loc, base::Error::unsupported("a composite type in JSON_TABLE()"));
         }
+        if column.format {
+            self.json_format_fits(base, column.loc)?;
+        }
+        let wrapped = column.wrapper.is_some_and(|w| w != JsonWrapper::Without);
+        if wrapped && column.omit_quotes == Some(true) {
+            let e = err!(
+                SYNTAX_ERROR,
+                "SQL/JSON QUOTES behavior must not be specified when WITH WRAPPER is used"
+            );
+            return self.at(column.loc, e);
+        }
         let queries = column.format
             || column.wrapper.is_some()
             || column.omit_quotes.is_some()
@@ -193,7 +202,9 @@ impl Analyser<'_> {
         args.extend_from_slice(&making.args[2..2 + making.names.len()]);
         let on_empty = self.json_answer(what, column.on_empty.as_ref(), "EMPTY", ty, &mut args)?;
         let on_error = self.json_answer(what, column.on_error.as_ref(), "ERROR", ty, &mut args)?;
-        let returning = if column.exists { TypeRef::of(BOOL) } else { ty };
+        // Truth is cast to integer; what other types read is the word.
+        let counted = column.exists && base == INT4;
+        let returning = if counted { TypeRef::of(BOOL) } else { ty };
         let find = JsonFind {
             what,
             format: false,
@@ -210,20 +221,30 @@ impl Analyser<'_> {
             args,
             ty: returning.base(),
         }));
-        if !column.exists || ty.oid == BOOL {
+        if !counted {
             return Ok(found);
         }
         let explicit = types::facts::CastContext::Explicit;
         self.coerce(found, ty, explicit, false, column.loc).map(Expr::plain)
     }
-}
 
-/// The names that paths were given.
-fn named_paths(rows: &ast::JsonTableRows, out: &mut Vec<String>) {
-    out.extend(rows.name.clone());
-    for item in &rows.items {
-        if let ast::JsonTableItem::Nested(inner) = item {
-            named_paths(inner, out);
+    /// The names that paths were given.
+    fn named_paths(&self, rows: &ast::JsonTableRows, out: &mut Vec<String>) -> Result<()> {
+        if let Some(name) = &rows.name {
+            if out.contains(name) {
+                return self.twice(name, rows.path.loc);
+            }
+            out.push(name.clone());
         }
+        for item in &rows.items {
+            if let ast::JsonTableItem::Nested(inner) = item {
+                self.named_paths(inner, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn twice<T>(&self, name: &str, at: Loc) -> Result<T> {
+        self.at(at, err!(DUPLICATE_ALIAS, "duplicate JSON_TABLE column or path name: {name}"))
     }
 }

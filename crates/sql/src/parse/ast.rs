@@ -274,7 +274,7 @@ pub enum JsonCall {
         returning: Option<JsonReturning>,
     },
     /// `JSON_ARRAY(SELECT …)`
-    ArraySelect { query: Box<Select>, returning: Option<JsonReturning> },
+    ArraySelect { query: Box<Select>, format: bool, returning: Option<JsonReturning> },
     /// JSON_OBJECTAGG(), JSON_ARRAYAGG()
     Aggregate {
         what: JsonConstructor,

@@ -1,14 +1,36 @@
 //! The syntax of SQL/JSON: JSON_OBJECT(), JSON_VALUE() and the like.
 
 use super::ast::{
-    Expr, ExprKind, JsonAnswer, JsonArg, JsonCall, JsonReturning, JsonTable, JsonTableColumn,
-    JsonTableItem, JsonTableRows, Loc,
+    Expr, ExprKind, FuncArg, FuncCall, JsonAnswer, JsonArg, JsonCall, JsonReturning, JsonTable,
+    JsonTableColumn, JsonTableItem, JsonTableRows, Loc,
 };
 use super::expr::{boxed, node};
 use super::lexer::Kind;
 use super::parser::Parser;
-use base::Result;
+use base::{Result, SqlError, SqlState};
 use expr::json::{JsonBehaviour, JsonConstructor, JsonFinder, JsonWrapper};
+
+/// What begins with `json_object(`.
+enum Object {
+    Made(JsonCall),
+    /// The arguments of the function.
+    Called(Vec<FuncArg>),
+}
+
+fn function_call(name: &str, args: Vec<FuncArg>) -> FuncCall {
+    FuncCall {
+        name: vec!["pg_catalog".into(), name.into()],
+        args,
+        star: false,
+        distinct: false,
+        variadic: false,
+        order_by: Vec::new(),
+        within_group: false,
+        filter: None,
+        over: None,
+        sql_syntax: false,
+    }
+}
 
 impl Parser<'_> {
     /// A call of SQL/JSON, by its name in lower case.
@@ -16,10 +38,10 @@ impl Parser<'_> {
         let call = match word {
             "json" | "json_scalar" | "json_serialize" => self.json_of_one(word)?,
             "json_object" => match self.json_object()? {
-                Some(call) => call,
-                None => {
-                    let name = vec![self.label()?];
-                    return self.plain_call(name, loc);
+                Object::Made(call) => call,
+                Object::Called(args) => {
+                    let call = Box::new(function_call(word, args));
+                    return Ok(node(ExprKind::Call(call), loc));
                 }
             },
             "json_array" => self.json_array()?,
@@ -47,7 +69,12 @@ impl Parser<'_> {
             let name = self.label()?;
             if !name.eq_ignore_ascii_case("utf8") {
                 let e = match name.to_ascii_lowercase().as_str() {
-                    "utf16" | "utf32" => base::Error::unsupported("JSON encoding other than UTF8"),
+                    "utf16" | "utf32" => {
+                        let text = "unsupported JSON encoding";
+                        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+                            .hint("Only UTF8 JSON encoding is supported.")
+                            .into()
+                    }
                     _ => base::err!(INVALID_PARAMETER_VALUE, "unrecognized JSON encoding: {name}"),
                 };
                 return self.error_here(e, loc);
@@ -105,40 +132,35 @@ impl Parser<'_> {
         Ok(JsonCall::Make { what, args: vec![arg], absent: false, unique, returning })
     }
 
-    /// `k : v` or `k VALUE v`; None if it is an ordinary argument.
-    fn json_member(&mut self) -> Result<Option<[JsonArg; 2]>> {
-        let key = JsonArg { value: self.expr()?, format: false };
+    /// A value behind its key: `: v` or `VALUE v`; None if there is none.
+    fn json_member(&mut self) -> Result<Option<JsonArg>> {
         if !self.accept_op(":") && !self.accept("value") {
             return Ok(None);
         }
-        Ok(Some([key, self.json_arg()?]))
+        self.json_arg().map(Some)
     }
 
-    /// JSON_OBJECT(); None, where it began, if it is the function json_object().
-    fn json_object(&mut self) -> Result<Option<JsonCall>> {
-        let (at, max_param) = (self.at, self.max_param);
+    /// `k : v` or `k VALUE v`
+    fn json_pair(&mut self) -> Result<[JsonArg; 2]> {
+        let key = JsonArg { value: self.expr()?, format: false };
+        let value = self.json_member()?.ok_or_else(|| self.unexpected())?;
+        Ok([key, value])
+    }
+
+    /// JSON_OBJECT(), or a call of the function json_object(). Which of them it is can be seen behind the first argument.
+    fn json_object(&mut self) -> Result<Object> {
         self.skip(2);
         let mut args = Vec::new();
         let empty = self.is_op(")") || self.is("returning");
-        // What has a name is an argument of the function.
-        if self.is_op_at(1, "=>") || self.is_op_at(1, ":=") {
-            self.at = at;
-            return Ok(None);
-        }
         if !empty {
-            loop {
-                match self.json_member()? {
-                    Some(pair) => args.extend(pair),
-                    None if args.is_empty() => {
-                        self.at = at;
-                        self.max_param = max_param;
-                        return Ok(None);
-                    }
-                    None => return Err(self.unexpected()),
-                }
-                if !self.accept_op(",") {
-                    break;
-                }
+            let FuncArg { name, value } = self.func_arg()?;
+            let member = if name.is_none() { self.json_member()? } else { None };
+            let Some(member) = member else {
+                return self.json_object_args(FuncArg { name, value }).map(Object::Called);
+            };
+            args.extend([JsonArg { value, format: false }, member]);
+            while self.accept_op(",") {
+                args.extend(self.json_pair()?);
             }
         }
         let absent = !empty && self.json_absent(false);
@@ -146,7 +168,17 @@ impl Parser<'_> {
         let returning = self.json_returning()?;
         self.expect_op(")")?;
         let what = JsonConstructor::Object;
-        Ok(Some(JsonCall::Make { what, args, absent, unique, returning }))
+        Ok(Object::Made(JsonCall::Make { what, args, absent, unique, returning }))
+    }
+
+    /// The rest of a function's arguments.
+    fn json_object_args(&mut self, first: FuncArg) -> Result<Vec<FuncArg>> {
+        let mut args = vec![first];
+        while self.accept_op(",") {
+            args.push(self.func_arg()?);
+        }
+        self.expect_op(")")?;
+        Ok(args)
     }
 
     fn json_array(&mut self) -> Result<JsonCall> {
@@ -154,10 +186,10 @@ impl Parser<'_> {
         if self.subselect_ahead() {
             self.expect_op("(")?;
             let query = Box::new(self.deeper(Self::select)?);
-            self.json_format()?;
+            let format = self.json_format()?;
             let returning = self.json_returning()?;
             self.expect_op(")")?;
-            return Ok(JsonCall::ArraySelect { query, returning });
+            return Ok(JsonCall::ArraySelect { query, format, returning });
         }
         self.expect_op("(")?;
         let empty = self.is_op(")") || self.is("returning");
@@ -175,7 +207,7 @@ impl Parser<'_> {
         let (what, args, absent);
         if word == "json_objectagg" {
             what = JsonConstructor::ObjectAgg;
-            args = self.json_member()?.ok_or_else(|| self.unexpected())?.to_vec();
+            args = self.json_pair()?.to_vec();
             absent = self.json_absent(false);
             unique = self.json_unique();
         } else {
@@ -208,7 +240,7 @@ impl Parser<'_> {
             }
             _ => (JsonWrapper::Without, None),
         };
-        let (on_empty, on_error) = self.json_answers()?;
+        let (on_empty, on_error) = self.json_answers(what != JsonFinder::Exists)?;
         self.expect_op(")")?;
         Ok(JsonCall::Find {
             what,
@@ -284,7 +316,7 @@ impl Parser<'_> {
         }
         let mut answers = (None, None);
         if !self.is_op(",") && !self.is_op(")") {
-            answers = self.json_answers()?;
+            answers = self.json_answers(!exists)?;
         }
         let (on_empty, on_error) = answers;
         Ok(JsonTableItem::Column(Box::new(JsonTableColumn {
@@ -335,13 +367,13 @@ impl Parser<'_> {
         Ok(Some(omit))
     }
 
-    /// `… ON EMPTY … ON ERROR`
-    fn json_answers(&mut self) -> Result<(Option<JsonAnswer>, Option<JsonAnswer>)> {
+    /// `… ON EMPTY … ON ERROR`, the first where `empty` lets it.
+    fn json_answers(&mut self, empty: bool) -> Result<(Option<JsonAnswer>, Option<JsonAnswer>)> {
         let (mut on_empty, mut on_error) = (None, None);
         while on_error.is_none() && !self.is_op(")") && !self.is_op(",") {
             let answer = self.json_answer()?;
             self.expect("on")?;
-            if on_empty.is_none() && self.accept("empty") {
+            if on_empty.is_none() && empty && self.accept("empty") {
                 on_empty = Some(answer);
             } else {
                 self.expect("error")?;

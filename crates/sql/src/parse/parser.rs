@@ -211,6 +211,8 @@ impl<'a> Parser<'a> {
         let t = self.peek();
         match t.kind {
             Kind::Quoted => true,
+            // FORMAT JSON goes with the value, as in JSON_ARRAY(SELECT … FORMAT JSON).
+            Kind::Word if self.is("format") && self.is_at(1, "json") => false,
             Kind::Word => bare_label(&t.text),
             _ => false,
         }

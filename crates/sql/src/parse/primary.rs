@@ -593,7 +593,7 @@ impl Parser<'_> {
         Ok((filter, Some(over)))
     }
 
-    fn func_arg(&mut self) -> Result<FuncArg> {
+    pub(super) fn func_arg(&mut self) -> Result<FuncArg> {
         let named = matches!(self.peek().kind, Kind::Word | Kind::Quoted)
             && (self.is_op_at(1, "=>") || self.is_op_at(1, ":="));
         let mut name = None;

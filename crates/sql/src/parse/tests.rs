@@ -123,6 +123,22 @@ fn backslashes_in_plain_strings() {
     assert_eq!(said(r"SELECT '\', 'a\n'", Dialect::STANDARD), []);
 }
 
+/// Whether json_object() is the function or SQL's own is not found out by reading its arguments twice: each level would take twice as long
+/// as the one in it.
+#[test]
+fn nested_calls_of_json_object_are_read_once() {
+    for (first, last) in
+        [("json_object(", ")"), ("json_object('k': ", ")"), ("json_object(a => ", ")")]
+    {
+        let sql = format!("SELECT {}x{}", first.repeat(80), last.repeat(80));
+        assert!(parse(&sql).is_ok(), "{first}");
+    }
+    assert!(parse("SELECT json_object('a', 'b': 1)").is_err());
+    assert!(parse("SELECT json_object('a': 1, 'b')").is_err());
+    assert!(parse("SELECT json_object('a', 'b') OVER ()").is_err());
+    assert!(parse("SELECT json_object(value), json_object(v.value VALUE value)").is_ok());
+}
+
 /// Unoptimised frames are several times as large, hence the larger stack there.
 #[test]
 fn depth_is_bounded() {

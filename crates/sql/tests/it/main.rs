@@ -30,6 +30,7 @@ mod grants;
 mod having;
 mod horizons;
 mod indexes_by_value;
+mod json_finds;
 mod key_types;
 mod lateral;
 mod like;

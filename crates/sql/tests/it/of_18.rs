@@ -47,4 +47,5 @@ files! {
     bit_strings_are_those_of_18 "bits";
     others_answer_as_in_18 "misc";
     json_tables_have_the_rows_of_18 "table";
+    what_reading_json_and_networks_asked_is_as_in_18 "json_read";
 }

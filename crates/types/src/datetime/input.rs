@@ -21,7 +21,7 @@ pub(super) fn in_range(t: i64) -> bool {
 /// The commonest forms, read at once: `yyyy-mm-dd`, `yyyy-mm-dd hh:mm:ss[.ffffff][±hh[[:]mm]]`.
 /// (days, microseconds, seconds east); None leaves it to the full reader.
 #[inline]
-fn quick(s: &[u8]) -> Option<(i64, i64, Option<i32>)> {
+pub(crate) fn quick(s: &[u8]) -> Option<(i64, i64, Option<i32>)> {
     let two = |i: usize| -> Option<i64> {
         let (a, b) = (s.get(i)?.wrapping_sub(b'0'), s.get(i + 1)?.wrapping_sub(b'0'));
         (a < 10 && b < 10).then(|| i64::from(a) * 10 + i64::from(b))

@@ -24,7 +24,7 @@ pub(super) fn date_micros(d: i32) -> i64 {
 ///
 /// # Errors
 /// `22008` when it is beyond what timestamps reach.
-pub(super) fn date_stamp(d: i32) -> Result<i64> {
+pub(crate) fn date_stamp(d: i32) -> Result<i64> {
     let t = date_micros(d);
     if d == i32::MIN || d == i32::MAX || super::input::in_range(t) {
         return Ok(t);
@@ -33,7 +33,7 @@ pub(super) fn date_stamp(d: i32) -> Result<i64> {
 }
 
 /// What a conversion came to, if it is a timestamp still.
-pub(super) fn in_range(t: i64) -> Result<i64> {
+pub(crate) fn in_range(t: i64) -> Result<i64> {
     if t == i64::MIN || t == i64::MAX || super::input::in_range(t) {
         return Ok(t);
     }
@@ -56,12 +56,18 @@ pub(super) fn to_local(t: i64, env: &dyn Env) -> i64 {
     t.saturating_add(i64::from(env.style().time_zone.offset_at(t)) * SECOND)
 }
 
+/// A date as what it is compared by with timestamps: one beyond all of them is less than infinity all the same.
+pub(crate) fn of_date(d: i32) -> i64 {
+    match d {
+        i32::MAX => i64::MAX,
+        d => date_micros(d).min(i64::MAX - 1),
+    }
+}
+
 /// Days of one type against moments of another: both as local timestamps.
 fn local(a: &[Datum], i: usize) -> Result<i64> {
     match a.get(i) {
-        // A date beyond all timestamps is less than infinity all the same.
-        Some(Datum::Date(d)) if *d != i32::MAX => Ok(date_micros(*d).min(i64::MAX - 1)),
-        Some(Datum::Date(d)) => Ok(date_micros(*d)),
+        Some(Datum::Date(d)) => Ok(of_date(*d)),
         _ => timestamp(a, i),
     }
 }

@@ -9,6 +9,7 @@ mod output;
 mod parse;
 mod reading;
 mod span;
+mod standard;
 mod template;
 mod token;
 mod tzif;
@@ -16,8 +17,10 @@ pub mod zone;
 mod zoned;
 
 pub use fields::age;
+pub(crate) use input::quick;
 pub use input::{date_input, time_input, timestamp_input, timestamptz_input, timetz_input};
 pub use mixed::beside;
+pub(crate) use mixed::{date_stamp, in_range, of_date};
 pub(crate) use ops::{infinite as infinite_interval, infinity, interval_minus, interval_plus};
 pub use ops::{
     interval_divide, interval_multiply, timestamp_plus_interval, timestamptz_plus_interval,
@@ -28,6 +31,7 @@ pub use output::{
     timestamptz_output, timetz_output,
 };
 pub use span::interval_input;
+pub(crate) use standard::{check_standard, read_standard};
 pub(crate) use template::ordinal_suffix;
 
 use crate::{Datum, Interval};

@@ -46,13 +46,13 @@ struct Found {
 }
 
 /// What a template made of a text.
-struct Reading {
-    days: i64,
+pub(super) struct Reading {
+    pub days: i64,
     /// Microseconds after midnight.
-    clock: i64,
+    pub clock: i64,
     /// Seconds east.
-    zone: Option<i32>,
-    digits: i32,
+    pub zone: Option<i32>,
+    pub digits: i32,
 }
 
 struct Reader<'a> {
@@ -70,7 +70,7 @@ struct Field<'a> {
     greedy: bool,
 }
 
-fn bad(message: String) -> SqlError {
+pub(super) fn bad(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message)
 }
 
@@ -432,12 +432,25 @@ fn label(name: &'static str, case: Case) -> std::borrow::Cow<'static, str> {
 }
 
 fn read(text: &str, template: &str, env: &dyn Env) -> Result<Reading> {
-    let nodes = parsed(template)?;
+    read_by(text, &*parsed(template)?, false, env)
+}
+
+/// Reads by a template. In the form of the standard all of both must match.
+pub(super) fn read_by(
+    text: &str,
+    nodes: &[Node],
+    standard: bool,
+    env: &dyn Env,
+) -> Result<Reading> {
     let mut r = Reader { all: text, at: 0, skipped: 0 };
     let mut f = Found::default();
-    let mut fixed = false;
+    let mut fixed = standard;
     for (i, node) in nodes.iter().enumerate() {
         if r.rest().is_empty() {
+            if standard {
+                let text = "input string is too short for datetime format";
+                return Err(bad(text.to_owned()).into());
+            }
             break;
         }
         let named = match node {
@@ -448,6 +461,14 @@ fn read(text: &str, template: &str, env: &dyn Env) -> Result<Reading> {
             r.skipped += r.skip_blanks();
         }
         match node {
+            Node::Char(c) | Node::Space(c) | Node::Separator(c) if standard => {
+                if r.head() != Some(*c) {
+                    let what =
+                        if matches!(node, Node::Char(_)) { "character" } else { "separator" };
+                    return Err(bad(format!("unmatched format {what} \"{c}\"")).into());
+                }
+                r.skip_char();
+            }
             // A blank or separator of the template is one of the text, if there is one.
             Node::Space(_) | Node::Separator(_) if !fixed => {
                 r.skipped -= 1;
@@ -487,7 +508,22 @@ fn read(text: &str, template: &str, env: &dyn Env) -> Result<Reading> {
             r.skipped = r.skip_blanks();
         }
     }
+    if standard {
+        r.skip_blanks();
+        if !r.rest().is_empty() {
+            let text = "trailing characters remain in input string after datetime format";
+            return Err(bad(text.to_owned()).into());
+        }
+    }
     finish(f, text)
+}
+
+/// A date, if it is one that there is.
+pub(super) fn date_of(days: i64, text: &str) -> Result<i32> {
+    if !(-2_451_545..2_145_031_949).contains(&days) {
+        return Err(err!(DATETIME_FIELD_OVERFLOW, "date out of range: \"{text}\""));
+    }
+    Ok(days as i32)
 }
 
 /// (hour, minute, second)
@@ -644,7 +680,7 @@ fn finish(f: Found, text: &str) -> Result<Reading> {
 }
 
 /// The fraction of a second to so many digits; a half goes away from zero.
-fn rounded(t: i64, digits: i32) -> i64 {
+pub(super) fn rounded(t: i64, digits: i32) -> i64 {
     if digits == 0 {
         return t;
     }
@@ -690,14 +726,7 @@ pub(super) const BODIES: BodyTable = &[
         "to_date",
         S(|env, a| {
             let days = read(text(a, 0)?, text(a, 1)?, env)?.days;
-            if !(-2_451_545..2_145_031_949).contains(&days) {
-                return Err(err!(
-                    DATETIME_FIELD_OVERFLOW,
-                    "date out of range: \"{}\"",
-                    text(a, 0)?
-                ));
-            }
-            Ok(Datum::Date(days as i32))
+            date_of(days, text(a, 0)?).map(Datum::Date)
         }),
     ),
     (

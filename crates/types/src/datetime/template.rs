@@ -70,14 +70,23 @@ fn match_pattern(s: &str) -> Option<(&'static str, Case)> {
 }
 
 thread_local!(static PARSED: Recent<Vec<Node>> = const { Recent::new() });
+thread_local!(static STANDARD: Recent<Vec<Node>> = const { Recent::new() });
 
 /// A template's parts.
 pub(super) fn parsed(template: &str) -> Result<Rc<Vec<Node>>> {
-    PARSED.with(|p| p.get(template, |t| Ok(parse(t))))
+    PARSED.with(|p| p.get(template, |t| parse(t, false)))
+}
+
+/// The parts of a template in the form that the standard has for SQL/JSON.
+///
+/// # Errors
+/// `22007` for a separator that is none there.
+pub(super) fn standard(template: &str) -> Result<Rc<Vec<Node>>> {
+    STANDARD.with(|p| p.get(template, |t| parse(t, true)))
 }
 
 /// Cuts a template into its parts.
-fn parse(template: &str) -> Vec<Node> {
+fn parse(template: &str, standard: bool) -> Result<Vec<Node>> {
     let mut out = Vec::new();
     let mut rest = template;
     while let Some(c) = rest.chars().next() {
@@ -134,6 +143,10 @@ fn parse(template: &str) -> Vec<Node> {
             continue;
         }
         rest = &rest[c.len_utf8()..];
+        if standard && !"-./,':; ".contains(c) {
+            let text = format!("invalid datetime format separator: \"{c}\"");
+            return Err(SqlError::new(SqlState::INVALID_DATETIME_FORMAT, text).into());
+        }
         if c == '\\' && rest.starts_with('"') {
             out.push(Node::Char('"'));
             rest = &rest[1..];
@@ -145,7 +158,7 @@ fn parse(template: &str) -> Vec<Node> {
             out.push(Node::Char(c));
         }
     }
-    out
+    Ok(out)
 }
 
 /// `1st`, `2nd`, `3rd`, `4th`: the ending for a number's text.

@@ -13,13 +13,15 @@ pub(crate) fn bit_input(type_oid: Oid, typmod: i32, text: &str) -> Result<Datum>
         Some(b'x' | b'X') => (true, &text[1..]),
         _ => (false, text),
     };
-    let mut bits = String::with_capacity(digits.len());
+    let length = digits.len().saturating_mul(if hex { 4 } else { 1 });
+    check_length(length)?;
+    let mut bits = String::with_capacity(length);
     for c in digits.chars() {
         if hex {
             let Some(v) = c.to_digit(16) else {
                 bail!(INVALID_TEXT_REPRESENTATION, "\"{c}\" is not a valid hexadecimal digit");
             };
-            bits.push_str(&format!("{v:04b}"));
+            bits.extend((0..4).rev().map(|at| if v >> at & 1 == 1 { '1' } else { '0' }));
         } else if c == '0' || c == '1' {
             bits.push(c);
         } else {

@@ -13,8 +13,13 @@ use std::net::IpAddr;
 
 /// Reads cidr's text: numbers that are left out are zero, and the old classes say how long a network's part is where nobody does.
 fn parse(s: &str) -> Option<Network> {
-    if s.contains([':', '/']) {
+    if s.contains(':') {
         return inet::parse(s);
+    }
+    if let Some((address, bits)) = s.split_once('/') {
+        let digits = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
+        let bits = bits.parse().ok().filter(|bits| digits && *bits <= 32)?;
+        return Some(Network { address: inet::short_v4(address)?.0, bits });
     }
     let (address, given) = inet::short_v4(s)?;
     let IpAddr::V4(v4) = address else { return None };
@@ -83,23 +88,38 @@ fn abbreviated(x: Network) -> Datum {
             let parts: Vec<String> = v4.octets()[..count].iter().map(u8::to_string).collect();
             out.push_str(&parts.join("."));
         }
-        IpAddr::V6(v6) if x.bits > 96 => out.push_str(&v6.to_string()),
-        IpAddr::V6(v6) => {
-            let parts = &v6.segments()[..usize::from(x.bits.div_ceil(16)).max(2)];
-            let zeros = longest_zeros(parts);
-            for (at, part) in parts.iter().enumerate() {
-                if zeros.contains(&at) {
-                    out.push_str(if at == zeros.start { ":" } else { "" });
-                    out.push_str(if at + 1 == parts.len() { ":" } else { "" });
-                } else {
-                    out.push_str(if out.is_empty() { "" } else { ":" });
-                    let _ = write!(out, "{part:x}");
-                }
-            }
-        }
+        IpAddr::V6(v6) => abbreviate_v6(&v6.segments(), x.bits, &mut out),
     }
     let _ = write!(out, "/{}", x.bits);
     Datum::Text(Text::from(out))
+}
+
+/// The parts that the network's bits reach into; numbers of IPv4 in the last two, if all before them are zero, or nearly.
+fn abbreviate_v6(all: &[u16; 8], bits: u8, out: &mut String) {
+    let parts = &all[..usize::from(bits.div_ceil(16)).max(2)];
+    let zeros = longest_zeros(parts);
+    let encapsulates = zeros.start == 0
+        && match zeros.len() {
+            n if n == parts.len() => false,
+            5 => all[5] == 0xffff,
+            6 => true,
+            7 => all[7] & 0xff00 != 0 && all[7] & 0xff != 1,
+            _ => false,
+        };
+    for (at, part) in parts.iter().enumerate() {
+        if zeros.contains(&at) {
+            out.push_str(if at == zeros.start { ":" } else { "" });
+            out.push_str(if at + 1 == parts.len() { ":" } else { "" });
+        } else if encapsulates && at > 5 {
+            let _ = write!(out, "{}{}", if at == 6 { ':' } else { '.' }, part >> 8);
+            if at != 7 || bits > 120 {
+                let _ = write!(out, ".{}", part & 0xff);
+            }
+        } else {
+            out.push_str(if out.is_empty() { "" } else { ":" });
+            let _ = write!(out, "{part:x}");
+        }
+    }
 }
 
 /// Where the first of the longest runs of zeros is.

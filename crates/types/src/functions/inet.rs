@@ -5,6 +5,7 @@ use crate::macros::{comparisons, order_body};
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S};
 use crate::{Datum, Text};
 use base::{Result, bail, err};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -52,8 +53,8 @@ impl Network {
         self.with(self.value() & self.mask())
     }
 
-    /// inet's text.
-    fn show(self) -> String {
+    /// inet's text, as it is kept.
+    fn kept(self) -> String {
         match self.bits == self.width() {
             true => self.address.to_string(),
             false => format!("{}/{}", self.address, self.bits),
@@ -61,7 +62,32 @@ impl Network {
     }
 
     fn datum(self) -> Datum {
-        Datum::Text(Text::from(self.show()))
+        Datum::Text(Text::from(self.kept()))
+    }
+}
+
+/// An address as it is shown. One of IPv6 that ends in one of IPv4 is kept as any other, and shown with the other's dots.
+pub(super) fn address_text(address: IpAddr) -> String {
+    let IpAddr::V6(v6) = address else { return address.to_string() };
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => {
+            let [a, b, c, d] = ((u32::from(high) << 16) | u32::from(low)).to_be_bytes();
+            format!("::{a}.{b}.{c}.{d}")
+        }
+        _ => v6.to_string(),
+    }
+}
+
+/// A text of inet or cidr, as it is kept, as it is shown.
+pub(crate) fn shown(s: &str, with_length: bool) -> Cow<'_, str> {
+    let s = if with_length { s } else { without_length(s) };
+    let (address, length) = s.split_at(s.find('/').unwrap_or(s.len()));
+    match address.strip_prefix("::").filter(|rest| !rest.is_empty()) {
+        Some(_) => match address.parse() {
+            Ok(address) => format!("{}{length}", address_text(address)).into(),
+            Err(_) => s.into(),
+        },
+        None => s.into(),
     }
 }
 
@@ -71,7 +97,9 @@ pub(crate) fn parse(s: &str) -> Option<Network> {
         Some((address, bits)) => (address, Some(bits)),
         None => (s, None),
     };
-    let digits = |b: &str| !b.is_empty() && b.len() <= 3 && b.bytes().all(|b| b.is_ascii_digit());
+    // IPv6's begin with no zero.
+    let zeros = |b: &str| address.contains(':') && b.len() > 1 && b.starts_with('0');
+    let digits = |b: &str| !b.is_empty() && b.bytes().all(|b| b.is_ascii_digit()) && !zeros(b);
     let bits: Option<u8> = match bits {
         Some(b) if digits(b) => Some(b.parse().ok()?),
         Some(_) => return None,
@@ -79,6 +107,8 @@ pub(crate) fn parse(s: &str) -> Option<Network> {
     };
     let (address, given) = match address.contains(':') {
         true => (IpAddr::V6(address.parse().ok()?), 128),
+        // A length may stand behind a dot.
+        false if bits.is_some() => short_v4(address.strip_suffix('.').unwrap_or(address))?,
         false => short_v4(address)?,
     };
     let width: u8 = if address.is_ipv4() { 32 } else { 128 };
@@ -95,16 +125,15 @@ pub(super) fn short_v4(s: &str) -> Option<(IpAddr, u8)> {
     let mut octets = [0u8; 4];
     let mut count = 0;
     for part in s.split('.') {
-        let number =
-            !part.is_empty() && part.len() <= 3 && part.bytes().all(|b| b.is_ascii_digit());
+        let number = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         *octets.get_mut(count).filter(|_| number)? = part.parse().ok()?;
         count += 1;
     }
     Some((IpAddr::V4(Ipv4Addr::from(octets)), count as u8 * 8))
 }
 
-/// A text of inet or cidr as inet shows it: without the length of a whole address.
-pub(crate) fn shown(s: &str) -> &str {
+/// A text of inet or cidr without the length of a whole address.
+pub(crate) fn without_length(s: &str) -> &str {
     let whole = if s.contains(':') { "/128" } else { "/32" };
     s.strip_suffix(whole).unwrap_or(s)
 }
@@ -178,11 +207,11 @@ fn distance(a: &[Datum]) -> Result<Datum> {
         bail!(INVALID_PARAMETER_VALUE, "cannot subtract inet values of different sizes");
     }
     let shift = 128 - u32::from(x.width());
-    let (p, q) = (x.value() >> shift, y.value() >> shift);
-    let size = i64::try_from(p.abs_diff(q)).ok();
-    match size {
-        Some(n) => Ok(Datum::Int8(if p < q { -n } else { n })),
-        None => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "result is out of range"),
+    // Of 128 bits, where a difference of more than half of them has the other sign, as PostgreSQL counts.
+    let difference = (x.value() >> shift).wrapping_sub(y.value() >> shift) as i128;
+    match i64::try_from(difference) {
+        Ok(n) => Ok(Datum::Int8(n)),
+        Err(_) => bail!(NUMERIC_VALUE_OUT_OF_RANGE, "result is out of range"),
     }
 }
 
@@ -233,9 +262,13 @@ pub(super) const BODIES: BodyTable = &[
     two!("network_supeq", |a, b| holds(a, b, false)),
     two!("network_overlap", overlap),
     two!("inet_same_family", |a: Network, b: Network| a.width() == b.width()),
-    of!("network_host", |x: Network| Datum::text(x.address.to_string())),
-    of!("network_show", |x: Network| Datum::text(format!("{}/{}", x.address, x.bits))),
-    of!("inet_abbrev", |x: Network| Datum::text(x.show())),
+    of!("network_host", |x: Network| Datum::text(address_text(x.address))),
+    of!("network_show", |x: Network| Datum::text(format!(
+        "{}/{}",
+        address_text(x.address),
+        x.bits
+    ))),
+    of!("inet_abbrev", |x: Network| Datum::text(&*shown(&x.kept(), false))),
     of!("network_masklen", |x: Network| Datum::Int4(x.bits.into())),
     of!("network_family", |x: Network| Datum::Int4(if x.width() == 32 { 4 } else { 6 })),
     of!("network_netmask", |x: Network| whole(x, x.mask())),

@@ -38,14 +38,23 @@ fn normalized(a: &[Datum]) -> Result<Datum> {
     if s.is_ascii() {
         return Ok(a[0].clone());
     }
-    let made: String = match form {
-        Form::Nfc => s.nfc().collect(),
-        Form::Nfd => s.nfd().collect(),
-        Form::Nfkc => s.nfkc().collect(),
-        Form::Nfkd => s.nfkd().collect(),
+    let made = match form {
+        Form::Nfc => collected(s.nfc()),
+        Form::Nfd => collected(s.nfd()),
+        Form::Nfkc => collected(s.nfkc()),
+        Form::Nfkd => collected(s.nfkd()),
     };
-    check_size(made.len())?;
-    Ok(Datum::text(made))
+    made.map(Datum::text)
+}
+
+/// A text of these, unless it gets too long: one character may become eighteen.
+fn collected(characters: impl Iterator<Item = char>) -> Result<String> {
+    let mut out = String::new();
+    for c in characters {
+        out.push(c);
+        check_size(out.len())?;
+    }
+    Ok(out)
 }
 
 fn is_normalized(a: &[Datum]) -> Result<Datum> {

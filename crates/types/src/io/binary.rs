@@ -135,6 +135,11 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
             Some((v, _)) => bail!(INTERNAL_ERROR, "unsupported jsonb version number {v}"),
             None => return Err(short()),
         },
+        JSONPATH => match bytes.split_first() {
+            Some((1, rest)) => crate::json::path::jsonpath_input(utf8(rest)?)?,
+            Some((v, _)) => bail!(INTERNAL_ERROR, "unsupported jsonpath version number: {v}"),
+            None => return Err(short()),
+        },
         XID8 => Datum::Xid8(u64::from_be_bytes(exact(bytes)?)),
         PG_LSN => Datum::Lsn(Lsn(u64::from_be_bytes(exact(bytes)?))),
         TID => {
@@ -274,6 +279,10 @@ pub fn binary_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut Vec<
                 }
             }
             INET | CIDR => super::inet::send(s, type_oid == CIDR, out)?,
+            JSONPATH => {
+                out.push(1);
+                out.extend_from_slice(s.as_bytes());
+            }
             _ => out.extend_from_slice(s.as_bytes()),
         },
         Datum::Bytea(b) => out.extend_from_slice(b),

@@ -356,7 +356,9 @@ pub fn text_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut String
         Datum::Null => {}
         Datum::Int4(n) => push_int(out, i64::from(*n)),
         Datum::Int8(n) => push_int(out, *n),
-        Datum::Text(s) if type_oid == INET => out.push_str(crate::functions::inet::shown(s)),
+        Datum::Text(s) if matches!(type_oid, INET | CIDR) => {
+            out.push_str(&crate::functions::inet::shown(s, type_oid == CIDR));
+        }
         Datum::Text(s) => out.push_str(s),
         Datum::Bool(b) => out.push(if *b { 't' } else { 'f' }),
         Datum::Int2(n) => push_int(out, i64::from(*n)),

@@ -2,6 +2,7 @@
 //!
 //! What the path lacks is made: objects for names, arrays for numbers, with nulls up to the place.
 
+use super::raw::path_index;
 use super::stored::{self, Members};
 use super::{Jsonb, Object, View, view};
 use crate::Datum;
@@ -101,7 +102,7 @@ impl Way<'_> {
 
     fn put_elements(&self, items: &[&[u8]], level: usize, out: &mut Vec<u8>) -> Result<()> {
         let (name, position) = (&self.path[level], level + 1);
-        let Ok(number) = name.parse::<i32>() else {
+        let Some(number) = path_index(name) else {
             bail!(
                 INVALID_TEXT_REPRESENTATION,
                 "path element at position {position} is not an integer: \"{name}\""
@@ -139,8 +140,8 @@ impl Way<'_> {
             return Ok(());
         };
         // The first in an empty value makes an object of it, unless it is a number: that is seen to before.
-        match name.parse::<i32>() {
-            Ok(number) if level > 0 => stored::put_array(out, |out, ended| {
+        match path_index(name) {
+            Some(number) if level > 0 => stored::put_array(out, |out, ended| {
                 check_count(usize::try_from(number).unwrap_or(0) + 1)?;
                 for _ in 0..number {
                     stored::put_null(out);

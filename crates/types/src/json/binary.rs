@@ -9,6 +9,7 @@ use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S, RowIte
 use crate::{Datum, Env, oids};
 use base::{Oid, Result, SqlError, SqlState, bail, err};
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 fn jsonb(a: &[Datum], i: usize) -> Result<&Jsonb> {
     match a.get(i) {
@@ -85,28 +86,53 @@ fn same(a: View, b: View) -> bool {
 }
 
 /// `a @> b`
-pub(super) fn contains(a: View, b: View) -> bool {
+fn contains(a: View, b: View, env: &dyn Env) -> Result<bool> {
     match a {
         View::Array(items) if b.is_scalar() => {
-            items.iter().map(view).any(|i| i.is_scalar() && same(i, b))
+            Ok(items.iter().map(view).any(|i| i.is_scalar() && same(i, b)))
         }
-        _ => contains_deep(a, b),
+        _ => contains_deep(a, b, env),
     }
 }
 
-fn contains_deep(a: View, b: View) -> bool {
+fn contains_deep(a: View, b: View, env: &dyn Env) -> Result<bool> {
     match (a, b) {
         (View::Object(x), View::Object(y)) => {
-            y.len() <= x.len()
-                && y.iter().all(|(k, v)| x.get(k).is_some_and(|w| contains_deep(view(w), view(v))))
+            if y.len() > x.len() {
+                return Ok(false);
+            }
+            for (k, v) in y.iter() {
+                match x.get(k) {
+                    Some(w) if contains_deep(view(w), view(v), env)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
         }
-        (View::Array(x), View::Array(y)) => y.iter().map(view).all(|v| {
-            x.iter().map(view).any(|w| {
-                if v.is_scalar() { w.is_scalar() && same(w, v) } else { contains_deep(w, v) }
-            })
-        }),
-        (a, b) => a.is_scalar() && b.is_scalar() && same(a, b),
+        (View::Array(x), View::Array(y)) => {
+            for v in y.iter().map(view) {
+                // Each of the one is looked for in all of the other.
+                env.check_cancel()?;
+                if !has_element(x, v, env)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (a, b) => Ok(a.is_scalar() && b.is_scalar() && same(a, b)),
     }
+}
+
+fn has_element(items: Array, v: View, env: &dyn Env) -> Result<bool> {
+    if v.is_scalar() {
+        return Ok(items.iter().map(view).any(|w| w.is_scalar() && same(w, v)));
+    }
+    for w in items.iter().map(view) {
+        if contains_deep(w, v, env)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn exists(v: View, key: &str) -> bool {
@@ -160,7 +186,7 @@ fn concat(a: &Jsonb, b: &Jsonb) -> Result<Datum> {
 }
 
 fn delete<'a>(v: &Jsonb, keys: impl Iterator<Item = &'a str>) -> Result<Datum> {
-    let keys: Vec<&str> = keys.collect();
+    let keys: HashSet<&str> = keys.collect();
     match v.view() {
         View::Object(members) => {
             let mut left = Members::default();
@@ -170,7 +196,7 @@ fn delete<'a>(v: &Jsonb, keys: impl Iterator<Item = &'a str>) -> Result<Datum> {
             made(|out| left.put(out))
         }
         View::Array(items) => {
-            let goes = |i: &[u8]| matches!(view(i), View::String(s) if keys.contains(&s));
+            let goes = |i: &[u8]| matches!(view(i), View::String(s) if keys.contains(s));
             made(|out| put_elements(items.iter().filter(|i| !goes(i)), out))
         }
         _ => bail!(INVALID_PARAMETER_VALUE, "cannot delete from scalar"),
@@ -527,8 +553,8 @@ pub(super) const BODIES: BodyTable = &[
             None => Ok(Datum::Null),
         }),
     ),
-    ("jsonb_contains", S(|_, a| Ok(Datum::Bool(contains(seen(a, 0)?, seen(a, 1)?))))),
-    ("jsonb_contained", S(|_, a| Ok(Datum::Bool(contains(seen(a, 1)?, seen(a, 0)?))))),
+    ("jsonb_contains", S(|env, a| contains(seen(a, 0)?, seen(a, 1)?, env).map(Datum::Bool))),
+    ("jsonb_contained", S(|env, a| contains(seen(a, 1)?, seen(a, 0)?, env).map(Datum::Bool))),
     ("jsonb_exists", S(|_, a| Ok(Datum::Bool(exists(seen(a, 0)?, text(a, 1)?))))),
     (
         "jsonb_exists_any",

@@ -67,7 +67,7 @@ fn form(ty: Oid, v: &Datum, env: &dyn Env) -> Result<Form> {
         | Datum::Numeric(_) => number(v)?,
         Datum::Text(_) if ty == oids::JSON => Form::Json,
         Datum::Jsonb(_) => Form::Jsonb,
-        Datum::Array(_) if ty != oids::INT2VECTOR && ty != oids::OIDVECTOR => Form::Array,
+        Datum::Array(_) => Form::Array,
         Datum::Record(_) => Form::Record,
         Datum::Date(d) => Form::String(crate::datetime::iso_date(*d)),
         Datum::Timestamp(t) => Form::String(crate::datetime::iso_timestamp(*t, None)),
@@ -452,6 +452,8 @@ struct ObjectAgg {
     members: Members<String>,
     /// The keys so far, where none may come twice.
     keys: HashSet<String>,
+    /// How long the keys are together, wherever they are kept.
+    keys_bytes: usize,
     any: bool,
 }
 
@@ -468,6 +470,8 @@ impl AggregateState for ObjectAgg {
         }
         let k = key(type_of(&self.types, 0, k), k, env)?;
         let ty = type_of(&self.types, 1, v);
+        let kept = usize::from(self.unique) + usize::from(self.binary && !skipped);
+        self.keys_bytes += kept * k.len();
         if self.unique && !self.keys.insert(k.clone()) {
             let mut message = "duplicate JSON object key value".to_owned();
             if !self.binary {
@@ -501,7 +505,8 @@ impl AggregateState for ObjectAgg {
         Ok(json_text(format!("{} }}", self.text)))
     }
     fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.members.memory_bytes() + self.keys.len() * 64 + 64
+        let keys = self.keys.len() * 64 + self.keys_bytes;
+        self.text.capacity() + self.members.memory_bytes() + keys + 64
     }
 }
 
@@ -533,6 +538,7 @@ macro_rules! members {
                 text: String::new(),
                 members: Members::default(),
                 keys: HashSet::new(),
+                keys_bytes: 0,
                 any: false,
             })
         })

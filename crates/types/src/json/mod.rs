@@ -4,6 +4,7 @@ pub mod assign;
 mod binary;
 mod build;
 mod check;
+mod once;
 pub mod path;
 mod populate;
 mod raw;

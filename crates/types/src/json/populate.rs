@@ -88,6 +88,7 @@ impl<'a> Members<'a> {
     fn of(source: Source<'a>) -> Result<Members<'a>> {
         match source {
             Source::Text(s) if raw::kind(s) == Kind::Object => {
+                super::escapes_checked(s)?;
                 let mut map = HashMap::new();
                 for (key, value) in raw::members(s) {
                     map.insert(raw::unescape(key)?, value);
@@ -187,9 +188,13 @@ pub(super) fn column_of(
     let source = Source::Binary(value.bytes());
     let (ty, typmod) =
         crate::domains::base(column.type_oid).unwrap_or((column.type_oid, column.typmod));
-    let is_array = type_info(ty).is_some_and(crate::TypeInfo::is_array);
-    if source.kind() == Kind::Null || is_array || ty == oids::JSON || ty == oids::JSONB {
-        return field(source, column, None, None, env);
+    // JSON's null is one of json's values, and text as any other is.
+    if ty == oids::JSON || ty == oids::JSONB {
+        return checked(column.type_oid, scalar(source, ty, typmod, env)?, env);
+    }
+    if let Some(info) = type_info(ty).filter(|t| t.is_array()) {
+        let made = array(source, info.element, typmod, "", env)?;
+        return checked(column.type_oid, made, env);
     }
     checked(column.type_oid, crate::io::text_input(ty, typmod, &source.shown(), env)?, env)
 }
@@ -290,7 +295,8 @@ impl Filling<'_> {
         let e = SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected JSON array");
         let place: String = self.at.iter().map(|i| format!("[{i}]")).collect();
         let hint = match (place.is_empty(), self.key.is_empty()) {
-            (true, _) => format!("See the value of key \"{}\".", self.key),
+            (true, true) => return e.into(),
+            (true, false) => format!("See the value of key \"{}\".", self.key),
             (false, false) => format!("See the array element {place} of key \"{}\".", self.key),
             (false, true) => format!("See the array element {place}."),
         };

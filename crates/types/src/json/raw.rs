@@ -160,38 +160,3 @@ pub(super) fn path<'a>(s: &'a str, path: &[&str]) -> Option<&'a str> {
     }
     Some(at)
 }
-
-/// A value without the spaces between its parts, its strings written anew, members that are null left out.
-pub(super) fn strip_nulls(s: &str, in_arrays: bool, out: &mut String) -> Result<()> {
-    match kind(s) {
-        Kind::Object => {
-            out.push('{');
-            let mut first = true;
-            for (k, v) in members(s).filter(|(_, v)| kind(v) != Kind::Null) {
-                if !first {
-                    out.push(',');
-                }
-                first = false;
-                super::build::push_string(&unescape(k)?, out);
-                out.push(':');
-                strip_nulls(v, in_arrays, out)?;
-            }
-            out.push('}');
-        }
-        Kind::Array => {
-            out.push('[');
-            let mut first = true;
-            for v in elements(s).filter(|v| !in_arrays || kind(v) != Kind::Null) {
-                if !first {
-                    out.push(',');
-                }
-                first = false;
-                strip_nulls(v, in_arrays, out)?;
-            }
-            out.push(']');
-        }
-        Kind::String => super::build::push_string(&unescape(s)?, out),
-        _ => out.push_str(trimmed(s)),
-    }
-    Ok(())
-}

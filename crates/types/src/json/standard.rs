@@ -1,6 +1,7 @@
 //! What SQL/JSON's own expressions are carried out with: IS JSON, JSON_OBJECT() and the other constructors, conversions of JSON_QUERY().
 
 use super::build::{self, push_json, push_string};
+use super::once::repeated_key;
 use super::raw::{self, Kind};
 use super::stored::{self, Members, View};
 use super::{Jsonb, checked};
@@ -34,10 +35,17 @@ impl Shape {
 }
 
 /// True if text is json of that shape; with `unique`, if no object in it has a key twice.
-pub fn is_json(text: &str, shape: Shape, unique: bool) -> bool {
-    checked(text, false).is_ok()
-        && shape.fits(raw::kind(text))
-        && (!unique || matches!(repeated_key(text), Ok(None)))
+///
+/// # Errors
+/// `54001` for what is nested too deep to be told.
+pub fn is_json(text: &str, shape: Shape, unique: bool) -> Result<bool> {
+    // Keys are compared as characters: then their escapes must be some.
+    match checked(text, unique) {
+        Ok(_) => {}
+        Err(e) if e.state() == SqlState::STATEMENT_TOO_COMPLEX => return Err(e),
+        Err(_) => return Ok(false),
+    }
+    Ok(shape.fits(raw::kind(text)) && (!unique || matches!(repeated_key(text), Ok(None))))
 }
 
 /// True if the value has that shape.
@@ -47,29 +55,6 @@ pub fn is_shaped(value: &Jsonb, shape: Shape) -> bool {
         View::Array(_) => Kind::Array,
         _ => Kind::Null,
     })
-}
-
-/// A key that an object in the text has twice.
-fn repeated_key(text: &str) -> Result<Option<String>> {
-    let mut open = vec![text];
-    while let Some(part) = open.pop() {
-        match raw::kind(part) {
-            Kind::Array => open.extend(raw::elements(part)),
-            Kind::Object => {
-                let mut keys = HashSet::new();
-                for (key, value) in raw::members(part) {
-                    let key = raw::unescape(key)?;
-                    if keys.contains(&key) {
-                        return Ok(Some(key));
-                    }
-                    keys.insert(key);
-                    open.push(value);
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(None)
 }
 
 fn duplicate(key: Option<&str>) -> base::Error {
@@ -86,6 +71,7 @@ fn duplicate(key: Option<&str>) -> base::Error {
 /// # Errors
 /// `22030`
 pub fn check_unique(text: &str) -> Result<()> {
+    super::escapes_checked(text)?;
     match repeated_key(text)? {
         Some(_) => Err(duplicate(None)),
         None => Ok(()),
@@ -114,15 +100,20 @@ pub fn object(pairs: &[Pair], making: Making, env: &dyn Env) -> Result<Datum> {
     let mut keys = HashSet::new();
     let mut text = String::from("{");
     let mut members = Members::default();
-    for ((key_type, key), (ty, value)) in pairs {
-        if key.is_null() {
-            bail!(NULL_VALUE_NOT_ALLOWED, "null value not allowed for object key");
+    for (i, ((key_type, key), (ty, value))) in pairs.iter().enumerate() {
+        if key.is_null() && making.binary {
+            bail!(INVALID_PARAMETER_VALUE, "argument {}: key must not be null", 2 * i + 1);
+        }
+        // What is left out has no need of a key, but to tell whether it comes twice.
+        let left_out = making.absent && value.is_null();
+        if left_out && !making.unique {
+            continue;
         }
         let key = build::key(*key_type, key, env)?;
         if making.unique && !keys.insert(key.clone()) {
             return Err(duplicate((!making.binary).then_some(&key)));
         }
-        if making.absent && value.is_null() {
+        if left_out {
             continue;
         }
         if making.binary {
@@ -201,7 +192,8 @@ pub fn unquoted(value: &Jsonb) -> String {
 /// # Errors
 /// What the type's input says.
 pub fn convert(value: &Jsonb, ty: Oid, typmod: i32, unquote: bool, env: &dyn Env) -> Result<Datum> {
-    if unquote && matches!(value.view(), View::String(_)) {
+    let is_json = matches!(ty, crate::oids::JSON | crate::oids::JSONB);
+    if unquote && (!is_json || matches!(value.view(), View::String(_))) {
         return crate::io::text_input(ty, typmod, &unquoted(value), env);
     }
     let column = RecordColumn { name: Text::from(""), type_oid: ty, typmod };

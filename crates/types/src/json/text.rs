@@ -42,7 +42,7 @@ pub(super) fn steps(a: &[Datum], i: usize) -> Result<Option<Vec<&str>>> {
 fn at_path(a: &[Datum]) -> Result<Option<&str>> {
     let json = json(a)?;
     Ok(match steps(a, 1)? {
-        Some(p) if p.is_empty() => Some(json),
+        Some(p) if p.is_empty() => Some(trimmed(json)),
         Some(p) => raw::path(json, &p),
         None => None,
     })
@@ -145,7 +145,7 @@ pub(super) const BODIES: BodyTable = &[
                 return Err(super::too_deep());
             }
             let mut out = String::new();
-            raw::strip_nulls(json(a)?, a.len() > 1 && boolean(a, 1)?, &mut out)?;
+            super::once::strip_nulls(json(a)?, a.len() > 1 && boolean(a, 1)?, &mut out)?;
             Ok(Datum::text(out))
         }),
     ),

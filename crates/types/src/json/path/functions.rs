@@ -1,12 +1,14 @@
 //! The functions of jsonpath.
 
-use super::eval::{Fault, Value, Variables, Walk};
-use super::{Flags, read};
+use super::eval::{Fault, Outcome, Variables, Walk};
+use super::moments::Moment;
+use super::value::Value;
+use super::{Flags, Path, read};
 use crate::args::*;
 use crate::json::stored::{Jsonb, View, view};
 use crate::registry::{BodyTable, FunctionBody, FunctionBody::Scalar as S, RowIter};
 use crate::{Datum, Env};
-use base::{Result, SqlError, SqlState, bail, err};
+use base::{Error, Result, SqlError, SqlState, bail, err};
 use std::borrow::Cow;
 
 /// Whether a string matches a pattern of `like_regex`.
@@ -26,37 +28,19 @@ pub(super) fn pattern_matches(env: &dyn Env, pattern: &str, flags: Flags, s: &st
     crate::functions::regex_matches(env, pattern, &letters, s)
 }
 
-impl Value<'_> {
-    fn into_jsonb(self) -> Jsonb {
-        match self {
-            Value::Json(bytes) => Jsonb::part(&bytes),
-            Value::Moment(m) => match Value::string(&m.text()) {
-                Value::Json(bytes) => Jsonb::part(&bytes),
-                Value::Moment(_) => Jsonb::part(&[]),
-            },
-        }
-    }
-}
-
 /// The value that a variable has in a path.
-pub(super) fn value_of<'a>(value: &Datum, env: &dyn Env) -> Result<Value<'a>> {
-    use super::moments::Moment;
-    Ok(match value {
-        Datum::Jsonb(j) => Value::Json(Cow::Owned(j.bytes().to_vec())),
-        Datum::Date(d) => Value::Moment(Moment::Date(*d)),
-        Datum::Time(t) => Value::Moment(Moment::Time(*t)),
-        Datum::TimeTz(t, west) => Value::Moment(Moment::TimeTz(*t, -west)),
-        Datum::Timestamp(t) => Value::Moment(Moment::Timestamp(*t)),
-        Datum::TimestampTz(t) => {
-            Value::Moment(Moment::TimestampTz(*t, env.style().time_zone.offset_at(*t)))
-        }
+pub(super) fn value_of<'a>(value: &'a Datum, env: &dyn Env) -> Result<Value<'a>> {
+    if let Some(moment) = Moment::of(value) {
+        return Ok(Value::Moment(moment));
+    }
+    Ok(Value::Json(match value {
+        Datum::Jsonb(j) => Cow::Borrowed(j.bytes()),
         other => {
             let ty = crate::io::natural_type(other);
-            Value::Json(Cow::Owned(
-                Jsonb::write(|out| crate::json::build::put(ty, other, env, out))?.bytes().to_vec(),
-            ))
+            let made = Jsonb::write(|out| crate::json::build::put(ty, other, env, out))?;
+            Cow::Owned(made.bytes().to_vec())
         }
-    })
+    }))
 }
 
 /// True for types whose values a path's variable may have.
@@ -90,29 +74,76 @@ pub struct PathCall<'a> {
     pub path: &'a str,
     /// Its variables.
     pub variables: &'a [(String, Datum)],
+    /// Something else than an error answers one.
+    pub silent: bool,
 }
 
-/// What SQL/JSON's functions find with a path.
-pub enum Found {
-    /// All of it.
-    Items(Vec<Jsonb>),
-    /// An error that ON ERROR answers.
-    Error(base::Error),
+/// What SQL/JSON's functions find with a path: an error is one that ON ERROR answers.
+pub type Found<T> = std::result::Result<T, Error>;
+
+/// One of what a path finds.
+pub enum Item {
+    /// json
+    Json(Jsonb),
+    /// A date, time or timestamp that a method has made, and as json.
+    Moment(Datum, Jsonb),
 }
 
-/// What a path finds, with time zones.
+impl Item {
+    fn of(value: Value) -> Item {
+        match value {
+            Value::Moment(moment) => Item::Moment(moment.datum(), value.into_jsonb()),
+            json => Item::Json(json.into_jsonb()),
+        }
+    }
+}
+
+/// Hard errors apart from those that ON ERROR answers.
+fn answered<T>(outcome: Outcome<T>) -> Result<Found<T>> {
+    match outcome {
+        Ok(made) => Ok(Ok(made)),
+        Err(Fault::Soft(e)) => Ok(Err(e)),
+        Err(Fault::Hard(e)) => Err(e),
+    }
+}
+
+impl PathCall<'_> {
+    /// Walks the path, with time zones.
+    fn walk<T>(
+        &self,
+        env: &dyn Env,
+        go: impl FnOnce(&mut Walk, &Path) -> Outcome<T>,
+    ) -> Result<Found<T>> {
+        let path = read(self.path)?;
+        let variables = Variables::Named(self.variables);
+        let mut walk = Walk::new(&path, self.root.bytes(), variables, true, env);
+        walk.silent = self.silent;
+        answered(go(&mut walk, &path))
+    }
+}
+
+/// All that a path finds, as json.
 ///
 /// # Errors
 /// What ON ERROR does not answer.
-pub fn find(call: &PathCall, env: &dyn Env) -> Result<Found> {
-    let path = read(call.path)?;
-    let variables = Variables::Named(call.variables);
-    let mut walk = Walk::new(&path, call.root.bytes(), variables, true, env);
-    match walk.all(&path) {
-        Ok(values) => Ok(Found::Items(values.into_iter().map(Value::into_jsonb).collect())),
-        Err(Fault::Soft(e)) => Ok(Found::Error(e)),
-        Err(Fault::Hard(e)) => Err(e),
-    }
+pub fn find(call: &PathCall, env: &dyn Env) -> Result<Found<Vec<Jsonb>>> {
+    call.walk(env, |walk, path| Ok(walk.all(path)?.into_iter().map(Value::into_jsonb).collect()))
+}
+
+/// All that a path finds.
+///
+/// # Errors
+/// What ON ERROR does not answer.
+pub fn find_items(call: &PathCall, env: &dyn Env) -> Result<Found<Vec<Item>>> {
+    call.walk(env, |walk, path| Ok(walk.all(path)?.into_iter().map(Item::of).collect()))
+}
+
+/// Whether a path finds anything.
+///
+/// # Errors
+/// What ON ERROR does not answer.
+pub fn finds_any(call: &PathCall, env: &dyn Env) -> Result<Found<bool>> {
+    call.walk(env, |walk, path| walk.any(path))
 }
 
 fn jsonb(a: &[Datum], i: usize) -> Result<&Jsonb> {
@@ -146,9 +177,10 @@ fn is_silent(a: &[Datum]) -> bool {
 fn exists(env: &dyn Env, a: &[Datum], zones: bool, silent: bool) -> Result<Datum> {
     let path = read(text(a, 1)?)?;
     let mut walk = Walk::new(&path, jsonb(a, 0)?.bytes(), variables(a)?, zones, env);
+    walk.silent = silent || is_silent(a);
     match walk.any(&path) {
         Ok(any) => Ok(Datum::Bool(any)),
-        Err(Fault::Soft(_)) if silent || is_silent(a) => Ok(Datum::Null),
+        Err(Fault::Soft(_)) if walk.silent => Ok(Datum::Null),
         Err(Fault::Soft(e) | Fault::Hard(e)) => Err(e),
     }
 }
@@ -163,6 +195,7 @@ fn found<'a>(
     let path = read(text(a, 1)?)?;
     let mut found = Vec::new();
     let mut walk = Walk::new(&path, jsonb(a, 0)?.bytes(), variables(a)?, zones, env);
+    walk.silent = silent;
     match walk.all_into(&path, &mut found) {
         Err(Fault::Soft(e)) if !silent => Err(e),
         Err(Fault::Hard(e)) => Err(e),

@@ -1,7 +1,7 @@
 //! The words and signs of a path.
 
 use crate::Numeric;
-use base::{Result, bail, err};
+use base::{Result, SqlState, bail, err};
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token {
@@ -77,7 +77,7 @@ fn token(rest: &str, first: char) -> Result<(Token, usize)> {
                 let (s, length) = quoted(&rest[1..])?;
                 return Ok((Token::Variable(s), 1 + length));
             }
-            Some(c) if !special(c) || c == '\\' => {
+            Some(c) if !special(c) => {
                 let (s, length) = name(&rest[1..])?;
                 return Ok((Token::Variable(s), 1 + length));
             }
@@ -146,7 +146,8 @@ fn escape(rest: &str, out: &mut String) -> Result<usize> {
         'x' => {
             let digits = rest.get(2..4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
             let Some(code) = digits.and_then(|d| u32::from_str_radix(d, 16).ok()) else {
-                return Err(unreadable("invalid hexadecimal character sequence", &rest[..2]));
+                let read = &rest[..2 + hexadecimal(&rest[2..])];
+                return Err(unreadable("invalid hexadecimal character sequence", read));
             };
             push_code(code, out)?;
             return Ok(4);
@@ -175,6 +176,9 @@ fn unicode(rest: &str, out: &mut String) -> Result<usize> {
         return Err(surrogate("Unicode low surrogate must follow a high surrogate."));
     }
     let (second, more) = code(after)?;
+    if (0xD800..0xDC00).contains(&second) {
+        return Err(surrogate("Unicode high surrogate must not follow a high surrogate."));
+    }
     if !(0xDC00..0xE000).contains(&second) {
         return Err(surrogate("Unicode low surrogate must follow a high surrogate."));
     }
@@ -202,8 +206,17 @@ fn code(rest: &str) -> Result<(u32, usize)> {
     let digits = digits.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
     match digits.and_then(|d| u32::from_str_radix(d, 16).ok()) {
         Some(code) if rest.len() >= length => Ok((code, length)),
-        _ => Err(unreadable("invalid Unicode escape sequence", &rest[..2])),
+        _ => {
+            let open = 2 + usize::from(rest[2..].starts_with('{'));
+            let read = &rest[..open + hexadecimal(&rest[open..])];
+            Err(unreadable("invalid Unicode escape sequence", read))
+        }
     }
+}
+
+/// How many hexadecimal digits a text begins with.
+fn hexadecimal(s: &str) -> usize {
+    s.bytes().take_while(u8::is_ascii_hexdigit).count()
 }
 
 fn push_code(code: u32, out: &mut String) -> Result<()> {
@@ -218,7 +231,7 @@ fn push_code(code: u32, out: &mut String) -> Result<()> {
             out.push(c);
             Ok(())
         }
-        None => bail!(CHARACTER_NOT_IN_REPERTOIRE, "could not convert Unicode to server encoding"),
+        None => bail!(SYNTAX_ERROR, "invalid Unicode code point"),
     }
 }
 
@@ -256,13 +269,15 @@ fn number(rest: &str) -> Result<(Token, usize)> {
     }
     let text = &rest[..end];
     let junk = rest[end..].chars().next().filter(|c| !special(*c));
-    let zeros = !based && whole && text.len() > 1 && text.starts_with('0');
+    let zeros =
+        !based && matches!(bytes, [b'0', next, ..] if next.is_ascii_digit() || *next == b'_');
     if junk.is_some() || zeros || text.ends_with('_') {
         let near = if zeros { &text[..2] } else { &rest[..end + junk.map_or(0, char::len_utf8)] };
         return Err(unreadable("trailing junk after numeric literal", near));
     }
     match Numeric::parse(text) {
         Ok(n) => Ok((Token::Number(n, whole), end)),
+        Err(e) if e.state() == SqlState::NUMERIC_VALUE_OUT_OF_RANGE => Err(e),
         Err(_) => Err(unreadable("trailing junk after numeric literal", text)),
     }
 }

@@ -1,6 +1,7 @@
 //! The methods of items: `size()`, `double()`, `keyvalue()` and the like.
 
-use super::eval::{Fault, Outcome, Sink, Value, Walk, soft};
+use super::eval::{Fault, Outcome, Sink, Walk, soft};
+use super::value::Value;
 use super::{Method, Step, moments};
 use crate::json::stored::{self, Members, View};
 use crate::{Datum, Numeric, oids};
@@ -103,17 +104,20 @@ impl<'a> Walk<'a> {
             _ => (oids::NUMERIC, "numeric"),
         };
         let invalid = || argument_invalid(&text, method, type_name);
+        let number = value.as_number();
         // A number is rounded to a whole one, a string must be one.
-        let text = match (method, value.view().and_then(|v| v.number())) {
+        let text = match (method, &number) {
             (Method::BigInt | Method::Integer, Some(n)) => n.round(0).to_string(),
             _ => text.clone(),
         };
         let read = crate::io::text_input(oid, -1, &text, self.env).map_err(|_| invalid())?;
-        let n = match read {
-            Datum::Int4(n) => Numeric::from_i128(n.into()),
-            Datum::Int8(n) => Numeric::from_i128(n.into()),
-            Datum::Float8(v) => Numeric::from_f64(v),
-            Datum::Numeric(n) => *n,
+        let n = match (read, number) {
+            (Datum::Int4(n), _) => Numeric::from_i128(n.into()),
+            (Datum::Int8(n), _) => Numeric::from_i128(n.into()),
+            // A number keeps its digits, also those that a double has no room for.
+            (Datum::Float8(v), Some(n)) if v.is_finite() => n,
+            (Datum::Float8(v), _) => Numeric::from_f64(v),
+            (Datum::Numeric(n), _) => *n,
             _ => return Err(invalid()),
         };
         if !n.is_finite() {
@@ -186,7 +190,11 @@ fn boolean<'a>(value: &Value) -> Outcome<Value<'a>> {
     let method = Method::Boolean;
     let (text, b) = match value.view() {
         Some(View::Bool(b)) => return Ok(Value::boolean(b)),
-        Some(View::String(s)) => (s.to_owned(), crate::io::parse_bool(s)),
+        // Without the blanks that boolean's input takes.
+        Some(View::String(s)) => {
+            let bare = s == s.trim_matches(crate::text::is_space);
+            (s.to_owned(), crate::io::parse_bool(s).filter(|_| bare))
+        }
         Some(v) => match v.number() {
             Some(n) => {
                 let whole = n.to_i64().filter(|i| n.scale() == 0 && i32::try_from(*i).is_ok());

@@ -1,22 +1,27 @@
 //! SQL/JSON paths: the type jsonpath, and what its functions find with one.
 //!
 //! # Layout
-//! A path's value is its text, written anew from the tree that `parse` makes by `print`; `eval`
-//! walks the tree over a jsonb. What was last made of a text is kept, so that a path is parsed once and not for each row.
+//! A path's value is its text, written anew from the tree that `parse` makes by `print`; `eval` walks the tree over a jsonb, with `truth`,
+//! `operators` and `methods` beside it. What was last made of a text is kept, so that a path is parsed once and not for each row.
 //!
 //! # Differs from PostgreSQL
-//! `datetime()` takes no template; the `id`s of `keyvalue()` tell objects apart, but are other numbers.
+//! The `id`s of `keyvalue()` tell objects apart, but are other numbers.
 
 mod eval;
 mod functions;
 mod lexer;
 mod methods;
 mod moments;
+mod operators;
 mod parse;
 mod print;
+#[cfg(test)]
+mod tests;
+mod truth;
+mod value;
 
 pub(super) use functions::BODIES;
-pub use functions::{Found, PathCall, array_of, find, is_valid_value};
+pub use functions::{Found, Item, PathCall, array_of, find, find_items, finds_any, is_valid_value};
 
 use crate::recent::Recent;
 use crate::{Datum, Numeric, Text};
@@ -125,6 +130,8 @@ struct Flags {
     ignore_case: bool,
     dot_all: bool,
     multiline: bool,
+    /// Says nothing where the pattern is taken as it is, and is an error elsewhere.
+    expanded: bool,
     quote: bool,
 }
 

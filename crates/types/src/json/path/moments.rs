@@ -1,12 +1,12 @@
 //! Dates, times and timestamps that methods make of strings.
 
 use super::Method;
-use super::eval::{Fault, Outcome, Value, soft};
-use crate::datetime::calendar::{days_from_civil, days_in_month};
-use crate::datetime::{DAY, SECOND};
+use super::eval::{Fault, Outcome, soft};
+use super::value::Value;
+use crate::datetime::{DAY, SECOND, date_stamp, in_range, of_date};
 use crate::json::stored::View;
-use crate::{Env, Numeric};
-use base::{SqlError, SqlState};
+use crate::{Datum, Env, Numeric};
+use base::{Result, SqlError, SqlState};
 use std::cmp::Ordering;
 
 /// A moment, as PostgreSQL's types of the same names keep it; for one with a zone seconds east of UTC, to show it.
@@ -42,27 +42,50 @@ impl Moment {
         }
     }
 
+    /// The moment that a value is.
+    pub(super) fn of(value: &Datum) -> Option<Moment> {
+        Some(match value {
+            Datum::Date(d) => Moment::Date(*d),
+            Datum::Time(t) => Moment::Time(*t),
+            Datum::TimeTz(t, west) => Moment::TimeTz(*t, -west),
+            Datum::Timestamp(t) => Moment::Timestamp(*t),
+            // What zone it was in is not known.
+            Datum::TimestampTz(t) => Moment::TimestampTz(*t, 0),
+            _ => return None,
+        })
+    }
+
+    /// As a value of SQL.
+    pub(super) fn datum(self) -> Datum {
+        match self {
+            Moment::Date(d) => Datum::Date(d),
+            Moment::Time(t) => Datum::Time(t),
+            Moment::TimeTz(t, east) => Datum::TimeTz(t, -east),
+            Moment::Timestamp(t) => Datum::Timestamp(t),
+            Moment::TimestampTz(t, _) => Datum::TimestampTz(t),
+        }
+    }
+
     /// As json shows it.
     pub(super) fn text(self) -> String {
         use crate::datetime::{iso_date, iso_timestamp, time_output};
-        let zone = |east: i32| {
-            let sign = if east < 0 { '-' } else { '+' };
-            let minutes = east.abs() / 60;
-            format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
-        };
         let mut out = String::new();
         match self {
             Moment::Date(d) => out = iso_date(d),
             Moment::Time(t) => time_output(t, &mut out),
             Moment::TimeTz(t, east) => {
                 time_output(t, &mut out);
-                out.push_str(&zone(east));
+                out.push_str(&offset(east));
             }
-            Moment::Timestamp(t) => out = iso_timestamp(t, None),
-            Moment::TimestampTz(t, east) => {
+            Moment::TimestampTz(t, east) if is_finite(t) => {
                 out = iso_timestamp(t + i64::from(east) * SECOND, None);
-                out.push_str(&zone(east));
+                let zone = offset(east);
+                match out.strip_suffix(" BC") {
+                    Some(year) => out = format!("{year}{zone} BC"),
+                    None => out.push_str(&zone),
+                }
             }
+            Moment::Timestamp(t) | Moment::TimestampTz(t, _) => out = iso_timestamp(t, None),
         }
         out
     }
@@ -100,7 +123,7 @@ impl Moment {
         let utc = zoned(self) || zoned(other);
         let key = |m: &Moment| {
             let local = match m {
-                Date(d) => i64::from(*d) * DAY,
+                Date(d) => of_date(*d),
                 Timestamp(t) => *t,
                 TimestampTz(t, _) => return *t,
                 _ => 0,
@@ -118,8 +141,7 @@ impl Moment {
             true => Ok(()),
             false => Err(without_zone(self.short_name(), to)),
         };
-        let clock = |t: i64| t.rem_euclid(DAY);
-        let date = |t: i64| Date(t.div_euclid(DAY) as i32);
+        let moment = |t: i64| in_range(t).map(|t| TimestampTz(t, zone.offset_at(t)));
         Ok(Some(match (method, self) {
             (Method::Datetime, m) => m,
             (Method::Date, Date(_)) | (Method::Time, Time(_)) => self,
@@ -134,33 +156,32 @@ impl Moment {
                 needs("time")?;
                 Time(t)
             }
-            (Method::Time, Timestamp(t)) => Time(clock(t)),
-            (Method::Time, TimestampTz(t, _)) => {
+            // What is infinite has no time of the day.
+            (Method::Time, Timestamp(t)) if is_finite(t) => Time(t.rem_euclid(DAY)),
+            (Method::Time, TimestampTz(t, _)) if is_finite(t) => {
                 needs("time")?;
-                Time(clock(zone.to_local(t)))
+                Time(zone.to_local(t).rem_euclid(DAY))
             }
             (Method::TimeTz, Time(t)) => {
                 needs("timetz")?;
                 TimeTz(t, zone.offset_at(env.transaction_timestamp()))
             }
-            (Method::TimeTz, TimestampTz(t, _)) => {
+            (Method::TimeTz, TimestampTz(t, _)) if is_finite(t) => {
                 needs("timetz")?;
-                TimeTz(clock(zone.to_local(t)), zone.offset_at(t))
+                TimeTz(zone.to_local(t).rem_euclid(DAY), zone.offset_at(t))
             }
-            (Method::Timestamp, Date(d)) => Timestamp(i64::from(d) * DAY),
+            (Method::Timestamp, Date(d)) => Timestamp(date_stamp(d)?),
             (Method::Timestamp, TimestampTz(t, _)) => {
                 needs("timestamp")?;
-                Timestamp(zone.to_local(t))
+                Timestamp(in_range(zone.to_local(t))?)
             }
             (Method::TimestampTz, Date(d)) => {
                 needs("timestamptz")?;
-                let t = zone.to_utc(i64::from(d) * DAY);
-                TimestampTz(t, zone.offset_at(t))
+                moment(zone.to_utc(date_stamp(d)?))?
             }
             (Method::TimestampTz, Timestamp(t)) => {
                 needs("timestamptz")?;
-                let t = zone.to_utc(t);
-                TimestampTz(t, zone.offset_at(t))
+                moment(zone.to_utc(t))?
             }
             _ => return Ok(None),
         }))
@@ -169,13 +190,37 @@ impl Moment {
     fn rounded(self, precision: i32) -> Moment {
         let round = |t: i64| crate::datetime::round_micros(t, precision);
         match self {
-            Moment::Date(d) => Moment::Date(d),
             Moment::Time(t) => Moment::Time(round(t)),
             Moment::TimeTz(t, z) => Moment::TimeTz(round(t), z),
-            Moment::Timestamp(t) => Moment::Timestamp(round(t)),
-            Moment::TimestampTz(t, z) => Moment::TimestampTz(round(t), z),
+            Moment::Timestamp(t) if is_finite(t) => Moment::Timestamp(round(t)),
+            Moment::TimestampTz(t, z) if is_finite(t) => Moment::TimestampTz(round(t), z),
+            other => other,
         }
     }
+}
+
+fn is_finite(t: i64) -> bool {
+    t != i64::MIN && t != i64::MAX
+}
+
+/// The day that a local time is on.
+fn date(local: i64) -> Moment {
+    Moment::Date(match local {
+        i64::MIN => i32::MIN,
+        i64::MAX => i32::MAX,
+        t => t.div_euclid(DAY) as i32,
+    })
+}
+
+/// How far east of UTC, as it is shown behind a time.
+fn offset(east: i32) -> String {
+    let sign = if east < 0 { '-' } else { '+' };
+    let (minutes, seconds) = (east.abs() / 60, east.abs() % 60);
+    let mut out = format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60);
+    if seconds != 0 {
+        out.push_str(&format!(":{seconds:02}"));
+    }
+    out
 }
 
 fn without_zone(from: &str, to: &str) -> Fault {
@@ -216,7 +261,7 @@ pub(super) fn method(
             _ => e.into(),
         })
     };
-    let read = parse(text).ok_or_else(unknown)?;
+    let read = parse(text, env).ok_or_else(unknown)?;
     let made = read.cast(method, zones, env)?.ok_or_else(unknown)?;
     match arguments.first() {
         None => Ok(made),
@@ -230,102 +275,50 @@ pub(super) fn method(
     }
 }
 
-/// Takes a number of so many digits off the front.
-fn digits(s: &mut &str, most: usize) -> Option<i64> {
-    let n = s.bytes().take(most).take_while(u8::is_ascii_digit).count();
-    let (number, rest) = s.split_at(n);
-    *s = rest;
-    number.parse().ok()
-}
-
-fn expect(s: &mut &str, c: char) -> Option<()> {
-    *s = s.strip_prefix(c)?;
-    Some(())
-}
-
-/// `yyyy-mm-dd`, in days since 2000.
-fn date(s: &mut &str) -> Option<i64> {
-    let year = digits(s, 6)?;
-    expect(s, '-')?;
-    let month = digits(s, 2)?;
-    expect(s, '-')?;
-    let day = digits(s, 2)?;
-    let is =
-        year >= 1 && (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
-    is.then(|| days_from_civil(year, month, day))
-}
-
-/// `hh:mi:ss[.ffffff]`, in microseconds.
-fn clock(s: &mut &str) -> Option<i64> {
-    let hours = digits(s, 2)?;
-    expect(s, ':')?;
-    let minutes = digits(s, 2)?;
-    expect(s, ':')?;
-    let seconds = digits(s, 2)?;
-    let mut micros = 0;
-    if let Some(rest) = s.strip_prefix('.') {
-        let n = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let (fraction, rest) = rest.split_at(n);
-        if n == 0 || n > 6 {
-            return None;
-        }
-        micros = format!("{fraction:0<6}").parse().ok()?;
-        *s = rest;
-    }
-    let is = hours < 24 && minutes < 60 && seconds < 60;
-    is.then_some(((hours * 60 + minutes) * 60 + seconds) * SECOND + micros)
-}
-
-/// `+hh[:mi]`, in seconds east.
-fn zone(s: &mut &str) -> Option<i32> {
-    let sign = match s.chars().next()? {
-        '+' => 1,
-        '-' => -1,
-        _ => return None,
+/// What `datetime()` makes of a value by a template.
+pub(super) fn by_template(value: &Value, template: &str, env: &dyn Env) -> Outcome<Moment> {
+    let Some(View::String(text)) = value.view() else {
+        soft!(
+            INVALID_ARGUMENT_FOR_SQL_JSON_DATETIME_FUNCTION,
+            "jsonpath item method .datetime() can only be applied to a string"
+        );
     };
-    *s = &s[1..];
-    let hours = digits(s, 2)?;
-    let minutes = match s.strip_prefix(':') {
-        Some(rest) => {
-            *s = rest;
-            digits(s, 2)?
-        }
-        None => 0,
-    };
-    let is = hours < 16 && minutes < 60;
-    is.then_some(sign * (hours * 60 + minutes) as i32 * 60)
+    crate::datetime::check_standard(template)?;
+    by(text, template, env).map_err(Fault::Soft)
+}
+
+/// The forms of ISO 8601: the first that reads a text does.
+const FORMS: [&str; 13] = [
+    "yyyy-mm-dd",
+    "HH24:MI:SS.USTZ",
+    "HH24:MI:SSTZ",
+    "HH24:MI:SS.US",
+    "HH24:MI:SS",
+    "yyyy-mm-dd HH24:MI:SS.USTZ",
+    "yyyy-mm-dd HH24:MI:SSTZ",
+    "yyyy-mm-dd\"T\"HH24:MI:SS.USTZ",
+    "yyyy-mm-dd\"T\"HH24:MI:SSTZ",
+    "yyyy-mm-dd HH24:MI:SS.US",
+    "yyyy-mm-dd HH24:MI:SS",
+    "yyyy-mm-dd\"T\"HH24:MI:SS.US",
+    "yyyy-mm-dd\"T\"HH24:MI:SS",
+];
+
+fn by(text: &str, template: &str, env: &dyn Env) -> Result<Moment> {
+    let (value, east) = crate::datetime::read_standard(text, template, env)?;
+    Ok(match Moment::of(&value) {
+        Some(Moment::TimestampTz(t, _)) => Moment::TimestampTz(t, east),
+        moment => moment.unwrap_or(Moment::Date(0)),
+    })
 }
 
 /// Reads the forms of ISO 8601.
-fn parse(text: &str) -> Option<Moment> {
-    let mut s = text;
-    let days =
-        if text.get(..3).is_some_and(|s| s.contains(':')) { None } else { Some(date(&mut s)?) };
-    if s.is_empty() {
-        return Some(Moment::Date(i32::try_from(days?).ok()?));
+fn parse(text: &str, env: &dyn Env) -> Option<Moment> {
+    // What is written in full, without a zone, is what there is most of.
+    match crate::datetime::quick(text.as_bytes()) {
+        Some((days, 0, None)) if text.len() == 10 => return Some(Moment::Date(days as i32)),
+        Some((days, clock, None)) => return Some(Moment::Timestamp(days * DAY + clock)),
+        _ => {}
     }
-    if days.is_some() {
-        s = s.strip_prefix(['T', ' '])?;
-    }
-    let time = clock(&mut s)?;
-    let east = match s {
-        "" => None,
-        "Z" => Some(0),
-        _ => {
-            s = s.strip_prefix(' ').unwrap_or(s);
-            Some(zone(&mut s)?)
-        }
-    };
-    if !s.is_empty() && s != "Z" {
-        return None;
-    }
-    Some(match (days, east) {
-        (None, None) => Moment::Time(time),
-        (None, Some(east)) => Moment::TimeTz(time, east),
-        (Some(days), None) => Moment::Timestamp(days.checked_mul(DAY)?.checked_add(time)?),
-        (Some(days), Some(east)) => {
-            let local = days.checked_mul(DAY)?.checked_add(time)?;
-            Moment::TimestampTz(local - i64::from(east) * SECOND, east)
-        }
-    })
+    FORMS.iter().find_map(|form| by(text, form, env).ok())
 }

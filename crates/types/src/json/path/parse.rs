@@ -5,7 +5,7 @@ use super::{Comparison, DEEPEST, Flags, Method, Node, Operator, Path, Start, Ste
 use crate::Numeric;
 use base::{Result, SqlError, SqlState, bail, err};
 
-/// The deepest that parts of a path are nested.
+/// The deepest that parts of a path are nested. `a + b + c` is `(a + b) + c`, and shown so: each of its operators counts.
 const DEPTH_MAX: usize = 250;
 
 /// Reads a path.
@@ -17,7 +17,7 @@ pub(super) fn path(text: &str) -> Result<Path> {
     if tokens.len() == 1 {
         return Err(crate::io::invalid("jsonpath", text));
     }
-    let mut p = Parser { tokens, at: 0, depth: 0, filters: 0, subscripts: 0 };
+    let mut p = Parser { tokens, at: 0, depth: 0, height: 0, filters: 0, subscripts: 0 };
     let lax = !p.accept_word("strict");
     if lax {
         p.accept_word("lax");
@@ -32,7 +32,10 @@ pub(super) fn path(text: &str) -> Result<Path> {
 struct Parser<'a> {
     tokens: Vec<(Token, &'a str)>,
     at: usize,
+    /// How many parts are open around this one.
     depth: usize,
+    /// How deep the part is nested that was read last.
+    height: usize,
     /// How many filters are open: `@` is of the innermost.
     filters: usize,
     /// How many subscripts are open: `last` is of the innermost.
@@ -96,12 +99,21 @@ impl Parser<'_> {
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == DEPTH_MAX {
-            bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+            return Err(crate::json::too_deep());
         }
         self.depth += 1;
         let read = read(self);
         self.depth -= 1;
         read
+    }
+
+    /// The part that was read last becomes part of another, beside one of that height.
+    fn nest(&mut self, beside: usize) -> Result<()> {
+        self.height = self.height.max(beside) + 1;
+        if self.height > DEPTH_MAX {
+            return Err(crate::json::too_deep());
+        }
+        Ok(())
     }
 
     /// A value or a predicate.
@@ -110,10 +122,12 @@ impl Parser<'_> {
             let mut left = p.conjunction()?;
             while p.is("||") {
                 p.must_be_predicate(&left)?;
+                let height = p.height;
                 p.at += 1;
                 let right = p.conjunction()?;
                 p.must_be_predicate(&right)?;
-                left = Node::Or(Box::new(left), Box::new(right));
+                p.nest(height)?;
+                left = Node::Or(Box::new(ungrouped(left)), Box::new(ungrouped(right)));
             }
             Ok(left)
         })
@@ -122,7 +136,7 @@ impl Parser<'_> {
     fn predicate(&mut self) -> Result<Node> {
         let node = self.either()?;
         self.must_be_predicate(&node)?;
-        Ok(node)
+        Ok(ungrouped(node))
     }
 
     fn must_be_predicate(&self, node: &Node) -> Result<()> {
@@ -137,10 +151,12 @@ impl Parser<'_> {
         let mut left = self.comparison()?;
         while self.is("&&") {
             self.must_be_predicate(&left)?;
+            let height = self.height;
             self.at += 1;
             let right = self.comparison()?;
             self.must_be_predicate(&right)?;
-            left = Node::And(Box::new(left), Box::new(right));
+            self.nest(height)?;
+            left = Node::And(Box::new(ungrouped(left)), Box::new(ungrouped(right)));
         }
         Ok(left)
     }
@@ -154,6 +170,7 @@ impl Parser<'_> {
             if !inner.is_predicate() {
                 return Err(self.unexpected());
             }
+            self.nest(0)?;
             return Ok(Node::Not(Box::new(ungrouped(inner))));
         }
         let left = self.sum()?;
@@ -164,6 +181,7 @@ impl Parser<'_> {
                 }
                 self.at += 1;
                 self.expect_word("unknown")?;
+                self.nest(0)?;
                 return Ok(Node::IsUnknown(Box::new(ungrouped(left))));
             }
             return Ok(left);
@@ -179,9 +197,11 @@ impl Parser<'_> {
             Token::Word(w) if w.eq_ignore_ascii_case("like_regex") => return self.like_regex(left),
             _ => return Ok(left),
         };
+        let height = self.height;
         self.at += 1;
         let right = self.sum()?;
         self.must_be_value(&right)?;
+        self.nest(height)?;
         Ok(Node::Compare(comparison, Box::new(left), Box::new(right)))
     }
 
@@ -194,6 +214,7 @@ impl Parser<'_> {
             _ => return Err(self.unexpected()),
         };
         self.at += 1;
+        self.nest(0)?;
         Ok(Node::StartsWith(Box::new(left), Box::new(initial)))
     }
 
@@ -202,8 +223,15 @@ impl Parser<'_> {
         let pattern = self.string()?;
         let flags =
             if self.accept_word("flag") { flags(&self.string()?)? } else { Flags::default() };
+        if flags.expanded && !flags.quote {
+            bail!(
+                FEATURE_NOT_SUPPORTED,
+                "XQuery \"x\" flag (expanded regular expressions) is not implemented"
+            );
+        }
         // A pattern that is none is told when the path is read.
         super::functions::pattern_matches(&crate::env::PlainEnv, &pattern, flags, "")?;
+        self.nest(0)?;
         Ok(Node::LikeRegex { of: Box::new(left), pattern, flags })
     }
 
@@ -225,9 +253,11 @@ impl Parser<'_> {
         let mut left = operand(self)?;
         while let Some((_, operator)) = signs.iter().find(|(sign, _)| self.is(sign)) {
             self.must_be_value(&left)?;
+            let height = self.height;
             self.at += 1;
             let right = operand(self)?;
             self.must_be_value(&right)?;
+            self.nest(height)?;
             left = Node::Arithmetic(*operator, Box::new(left), Box::new(right));
         }
         Ok(left)
@@ -258,6 +288,7 @@ impl Parser<'_> {
         {
             return Ok(chain(Start::Number(if minus { n.neg() } else { n.clone() })));
         }
+        self.nest(0)?;
         Ok(Node::Sign { minus, of: Box::new(of) })
     }
 
@@ -268,12 +299,21 @@ impl Parser<'_> {
             let inner = self.either()?;
             self.must_be_value(&inner)?;
             self.expect(")")?;
+            self.nest(0)?;
             return Ok(Node::Exists(Box::new(inner)));
         }
+        self.height = 0;
         let start = self.start()?;
         let mut steps = Vec::new();
+        let mut height = self.height;
         while let Some(step) = self.step()? {
             steps.push(step);
+            height = height.max(self.height);
+        }
+        self.height = height;
+        // Parentheses alone do not stay.
+        if !is_group(&start) || !steps.is_empty() {
+            self.nest(0)?;
         }
         Ok(match start {
             // Parentheses that only group are not kept, but where they delimit a predicate.
@@ -321,6 +361,7 @@ impl Parser<'_> {
     }
 
     fn step(&mut self) -> Result<Option<Step>> {
+        self.height = 0;
         if self.accept("[") {
             return self.subscript().map(Some);
         }
@@ -378,6 +419,11 @@ impl Parser<'_> {
             }
             arguments.push(self.argument(method == Method::Decimal)?);
         }
+        if method == Method::Decimal && self.is(",") {
+            let text = "invalid input syntax for type jsonpath";
+            let detail = ".decimal() can only have an optional precision[,scale].";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, text).detail(detail).into());
+        }
         self.expect(")")?;
         Ok(Step::Method(method, arguments))
     }
@@ -414,7 +460,13 @@ impl Parser<'_> {
         match self.peek().clone() {
             Token::Number(n, true) => {
                 self.at += 1;
-                Ok(n.to_i64().and_then(|n| u32::try_from(n).ok()).unwrap_or(DEEPEST - 1))
+                match n.to_i64().and_then(|n| i32::try_from(n).ok()) {
+                    Some(n) => Ok(n.unsigned_abs()),
+                    None => bail!(
+                        NUMERIC_VALUE_OUT_OF_RANGE,
+                        "value \"{n}\" is out of range for type integer"
+                    ),
+                }
             }
             _ => Err(self.unexpected()),
         }
@@ -426,16 +478,19 @@ impl Parser<'_> {
             self.expect("]")?;
             return Ok(Step::AnyElement);
         }
-        let mut list = Vec::new();
+        let (mut list, mut height) = (Vec::new(), 0);
         self.subscripts += 1;
         loop {
             let from = self.value()?;
+            height = height.max(self.height);
             let to = if self.accept_word("to") { Some(self.value()?) } else { None };
+            height = height.max(self.height);
             list.push((from, to));
             if !self.accept(",") {
                 break;
             }
         }
+        self.height = height;
         self.subscripts -= 1;
         self.expect("]")?;
         Ok(Step::Elements(list))
@@ -471,10 +526,7 @@ fn flags(text: &str) -> Result<Flags> {
             's' => flags.dot_all = true,
             'm' => flags.multiline = true,
             'q' => flags.quote = true,
-            'x' => bail!(
-                FEATURE_NOT_SUPPORTED,
-                "XQuery \"x\" flag (expanded regular expressions) is not implemented"
-            ),
+            'x' => flags.expanded = true,
             _ => {
                 return Err(SqlError::new(
                     SqlState::SYNTAX_ERROR,

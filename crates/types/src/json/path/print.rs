@@ -90,6 +90,7 @@ fn push_flags(flags: Flags, out: &mut String) {
         (flags.ignore_case, 'i'),
         (flags.dot_all, 's'),
         (flags.multiline, 'm'),
+        (flags.expanded, 'x'),
         (flags.quote, 'q'),
     ];
     let set: String = all.iter().filter(|(set, _)| *set).map(|(_, c)| *c).collect();
