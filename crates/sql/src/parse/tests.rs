@@ -127,6 +127,12 @@ fn backslashes_in_plain_strings() {
 /// as the one in it.
 #[test]
 fn nested_calls_of_json_object_are_read_once() {
+    let thread =
+        std::thread::Builder::new().stack_size(16 << 20).spawn(nested_json_objects).unwrap();
+    thread.join().unwrap();
+}
+
+fn nested_json_objects() {
     for (first, last) in
         [("json_object(", ")"), ("json_object('k': ", ")"), ("json_object(a => ", ")")]
     {
@@ -152,6 +158,9 @@ fn deep_statements() {
         format!("select {}1{}", "(".repeat(50_000), ")".repeat(50_000)),
         format!("select {}1{}", "(select ".repeat(20_000), ")".repeat(20_000)),
         format!("select {}1", "- ".repeat(50_000)),
+        format!("select {}1", "json_object(".repeat(50_000)),
+        format!("select {}1", "json_object('k': ".repeat(50_000)),
+        format!("select {}1", "json_query(json_array(".repeat(50_000)),
         format!("select {}1", "not ".repeat(50_000)),
         format!("select 1{}", " + 1".repeat(50_000)),
         format!("select {}1{}", "array[".repeat(50_000), "]".repeat(50_000)),
