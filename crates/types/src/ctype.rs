@@ -10,7 +10,7 @@
 //! by, and so does this, are the simple ones, one for one. The few letters in which they differ are here.
 //!
 //! # Differs from PostgreSQL
-//! A column's own collation is not asked, only a COLLATE in the call's arguments and the database's. Regular expressions that ignore case
+//! `pg_unicode_fast` has the simple cases too, where PostgreSQL's makes `SS` of `ß`. A column's own collation is not asked, only a COLLATE in the call's arguments and the database's. Regular expressions that ignore case
 //! take letters for equal that fold to the same one, as the Kelvin sign and `k`, or both small sigmas.
 
 use crate::env::{Env, Style};

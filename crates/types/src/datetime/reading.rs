@@ -432,7 +432,7 @@ fn label(name: &'static str, case: Case) -> std::borrow::Cow<'static, str> {
 }
 
 fn read(text: &str, template: &str, env: &dyn Env) -> Result<Reading> {
-    read_by(text, &*parsed(template)?, false, env)
+    read_by(text, &parsed(template)?, false, env)
 }
 
 /// Reads by a template. In the form of the standard all of both must match.
