@@ -16,15 +16,15 @@ use types::typename::type_by_typname;
 
 /// The nearest levels that what an aggregate is made of reaches, counted from the query that it is written in.
 #[derive(Default)]
-struct Reach<'q> {
+pub(super) struct Reach<'q> {
     /// Of columns and aggregates.
-    least: Option<u32>,
+    pub least: Option<u32>,
     /// Of WITH queries that its sub-selects read, with the name that such a one has there.
     with: Option<(u32, &'q str)>,
 }
 
 impl<'q> Reach<'q> {
-    fn of<'e>(list: impl Iterator<Item = &'e Expr>, subs: &'q [Query]) -> Reach<'q> {
+    pub fn of<'e>(list: impl Iterator<Item = &'e Expr>, subs: &'q [Query]) -> Reach<'q> {
         let mut reach = Reach::default();
         list.for_each(|e| reach.expr(e, subs));
         reach
@@ -459,7 +459,7 @@ impl Analyser<'_> {
             let e = err!(
                 FEATURE_NOT_SUPPORTED,
                 "set-returning functions are not allowed in {}",
-                clause.noun()
+                clause.whole().noun()
             );
             return self.at(loc, e);
         }
@@ -651,7 +651,8 @@ impl Analyser<'_> {
     ) -> Result<Expr> {
         let clause = self.clause();
         if !clause.allows_windows() {
-            let e = err!(WINDOWING_ERROR, "window functions are not allowed in {}", clause.noun());
+            let noun = clause.whole().noun();
+            let e = err!(WINDOWING_ERROR, "window functions are not allowed in {noun}");
             return self.at(loc, e);
         }
         if call.distinct {
@@ -712,9 +713,14 @@ impl Analyser<'_> {
         let saved = std::mem::replace(&mut self.level().in_aggregate, true);
         let made: Result<Vec<Expr>> = args.iter().map(|a| self.known_expr(a)).collect();
         self.level().in_aggregate = saved;
+        let made = made?;
         let list = &mut self.level().groupings;
-        list.push((made?, loc));
-        Ok(Expr::Grouping(vec![list.len() - 1]))
+        // What is written twice is one expression.
+        let number = list.iter().position(|(args, _)| *args == made).unwrap_or(list.len());
+        if number == list.len() {
+            list.push((made, loc));
+        }
+        Ok(Expr::Grouping(vec![number]))
     }
 
     /// The name of a type, for messages elsewhere.

@@ -113,19 +113,21 @@ impl Analyser<'_> {
         })
     }
 
-    /// An element of GROUPING SETS and the like: one column or a parenthesised list.
+    /// An element of GROUPING SETS and the like: one column or a parenthesised list, in which lists are no more than what is in them.
     fn group_set(
         &mut self,
         e: &ast::Expr,
         targets: &mut [TargetEntry],
         exprs: &mut Vec<Grouped>,
     ) -> Result<Vec<usize>> {
-        match &e.kind {
-            ExprKind::Row { fields, explicit: false } => {
-                fields.iter().map(|f| self.group_expr(f, targets, exprs)).collect()
-            }
-            _ => Ok(vec![self.group_expr(e, targets, exprs)?]),
+        let ExprKind::Row { fields, explicit: false } = &e.kind else {
+            return Ok(vec![self.group_expr(e, targets, exprs)?]);
+        };
+        let mut all = Vec::with_capacity(fields.len());
+        for f in fields {
+            all.extend(self.group_set(f, targets, exprs)?);
         }
+        Ok(all)
     }
 
     /// Several elements, each a set.

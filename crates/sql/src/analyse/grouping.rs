@@ -3,9 +3,10 @@
 use super::Analyser;
 use super::sub_selects::{are_same, is_linked};
 use crate::plan::query_walk::visit;
-use crate::query::{Distinct, Query, RteKind};
+use crate::query::{Distinct, Query, RteKind, TargetEntry, WindowDefinition};
 use base::{Oid, Result, err};
 use expr::Expr;
+use expr::tree::SortKey;
 use std::cell::RefCell;
 
 /// The indexes of the primary keys that were relied on so far.
@@ -34,16 +35,34 @@ pub(super) fn settle_grouped_links(q: &mut Query) {
             None => false,
         },
     };
-    q.targets.iter_mut().for_each(|t| t.expr.rewrite(&mut settle));
-    q.having.iter_mut().for_each(|e| e.rewrite(&mut settle));
-    q.order_by.iter_mut().for_each(|k| k.expr.rewrite(&mut settle));
-    if let Distinct::On(list) = &mut q.distinct {
-        list.iter_mut().for_each(|e| e.rewrite(&mut settle));
-    }
-    for w in &mut q.windows {
-        w.partition_by.iter_mut().for_each(|e| e.rewrite(&mut settle));
-        w.order_by.iter_mut().for_each(|k| k.expr.rewrite(&mut settle));
-    }
+    let Query { targets, having, order_by, distinct, windows, .. } = q;
+    let all = parts_above_grouping(targets, having, order_by, distinct, windows);
+    all.for_each(|e| e.rewrite(&mut settle));
+}
+
+/// What is computed of whole groups.
+fn above_grouping(q: &mut Query) -> impl Iterator<Item = &mut Expr> {
+    let Query { targets, having, order_by, distinct, windows, .. } = q;
+    parts_above_grouping(targets, having, order_by, distinct, windows)
+}
+
+fn parts_above_grouping<'q>(
+    targets: &'q mut [TargetEntry],
+    having: &'q mut Option<Expr>,
+    order_by: &'q mut [SortKey],
+    distinct: &'q mut Distinct,
+    windows: &'q mut [WindowDefinition],
+) -> impl Iterator<Item = &'q mut Expr> {
+    let on: &mut [Expr] = match distinct {
+        Distinct::On(list) => list,
+        _ => &mut [],
+    };
+    let of_windows = windows
+        .iter_mut()
+        .flat_map(|w| w.partition_by.iter_mut().chain(w.order_by.iter_mut().map(|k| &mut k.expr)));
+    let outputs = targets.iter_mut().map(|t| &mut t.expr);
+    let keys = order_by.iter_mut().map(|k| &mut k.expr);
+    outputs.chain(having).chain(keys).chain(on).chain(of_windows)
 }
 
 impl Analyser<'_> {
@@ -85,15 +104,7 @@ impl Analyser<'_> {
             }
             false
         };
-        for t in &mut q.targets {
-            t.expr.rewrite(&mut fix);
-        }
-        if let Some(h) = &mut q.having {
-            h.rewrite(&mut fix);
-        }
-        for k in &mut q.order_by {
-            k.expr.rewrite(&mut fix);
-        }
+        above_grouping(q).for_each(|e| e.rewrite(&mut fix));
         Ok(())
     }
 

@@ -55,7 +55,7 @@ pub use standalone::{
 
 use crate::parse::ast::{Loc, QueryStatement};
 use crate::parse::error_at;
-use crate::query::{Command, Cte, Distinct, Query, RangeTableEntry, WindowDefinition};
+use crate::query::{Command, Cte, Distinct, FrameMode, Query, RangeTableEntry, WindowDefinition};
 use base::{Error, Oid, Result, err};
 use engine::catalog::model::CatalogView;
 use expr::Expr;
@@ -95,6 +95,8 @@ pub(crate) enum Clause {
     OrderBy,
     DistinctOn,
     Window,
+    /// The offset of a window's frame.
+    Frame(FrameMode),
     Filter,
     Limit,
     Offset,
@@ -129,6 +131,9 @@ impl Clause {
             Clause::OrderBy => "ORDER BY",
             Clause::DistinctOn => "DISTINCT ON",
             Clause::Window => "window definitions",
+            Clause::Frame(FrameMode::Rows) => "window ROWS",
+            Clause::Frame(FrameMode::Range) => "window RANGE",
+            Clause::Frame(FrameMode::Groups) => "window GROUPS",
             Clause::Filter => "FILTER",
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
@@ -146,6 +151,10 @@ impl Clause {
             Clause::ExecuteArg => "EXECUTE parameters",
             Clause::Partition => "partition bound",
         }
+    }
+    /// The whole clause that it is a part of.
+    fn whole(self) -> Clause {
+        if matches!(self, Clause::Frame(_)) { Clause::Window } else { self }
     }
     fn allows_aggregates(self) -> bool {
         matches!(

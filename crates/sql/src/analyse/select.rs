@@ -1,5 +1,6 @@
 //! SELECT: WITH, the target list, GROUP BY, ORDER BY, DISTINCT, LIMIT, locking.
 
+use super::aggregates::Reach;
 use super::group_by::GroupBy;
 use super::grouping::settle_grouped_links;
 use super::{Analyser, Clause};
@@ -94,6 +95,20 @@ fn is_of_star(e: &ast::Expr) -> bool {
     }
 }
 
+/// What WITH TIES cannot do without, and cannot stand beside.
+fn check_ties(s: &Select) -> Result<()> {
+    if s.with_ties && s.order_by.is_empty() {
+        return Err(err!(SYNTAX_ERROR, "WITH TIES cannot be specified without ORDER BY clause"));
+    }
+    if s.with_ties && s.locking.iter().any(|l| l.wait == crate::query::LockWait::SkipLocked) {
+        return Err(err!(
+            SYNTAX_ERROR,
+            "SKIP LOCKED and WITH TIES options cannot be used together"
+        ));
+    }
+    Ok(())
+}
+
 /// The name of an output column without AS.
 pub(crate) fn column_label(e: &ast::Expr) -> String {
     label(e).map_or_else(|| "?column?".into(), |(n, _)| n)
@@ -106,6 +121,7 @@ impl Analyser<'_> {
     }
 
     pub fn select_with(&mut self, s: &Select, keep_unknown: bool) -> Result<Query> {
+        check_ties(s)?;
         if let Some(w) = &s.with {
             self.with_clause(w)?;
         }
@@ -237,18 +253,6 @@ impl Analyser<'_> {
         self.settle_groupings(&mut q)?;
         q.keys_relied_on = self.check_grouping(&q)?;
         self.locking(&s.locking, &mut q)?;
-        if s.with_ties && q.order_by.is_empty() {
-            return Err(err!(
-                SYNTAX_ERROR,
-                "WITH TIES cannot be specified without ORDER BY clause"
-            ));
-        }
-        if s.with_ties && s.locking.iter().any(|l| l.wait == crate::query::LockWait::SkipLocked) {
-            return Err(err!(
-                SYNTAX_ERROR,
-                "SKIP LOCKED and WITH TIES options cannot be used together"
-            ));
-        }
         Ok(q)
     }
 
@@ -266,6 +270,16 @@ impl Analyser<'_> {
         Ok(Some(x))
     }
 
+    /// Refuses columns of this level, in sub-selects too: the value is wanted before there is a row.
+    pub(super) fn must_be_fixed(&mut self, e: &Expr, what: &str, loc: ast::Loc) -> Result<()> {
+        let reach = Reach::of(std::iter::once(e), &self.level().sub_selects);
+        if reach.least != Some(0) {
+            return Ok(());
+        }
+        let text = format!("argument of {what} must not contain variables");
+        self.at(loc, err!(INVALID_COLUMN_REFERENCE, "{text}"))
+    }
+
     pub fn limits(&mut self, s: &Select) -> Result<(Option<Expr>, Option<Expr>)> {
         let saved = self.clause();
         let one = |a: &mut Self, e: &Option<ast::Expr>, clause: Clause, what: &str| {
@@ -275,11 +289,7 @@ impl Analyser<'_> {
             }
             a.enter(clause);
             let x = a.expr(e)?;
-            if x.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
-                let e2 =
-                    err!(INVALID_COLUMN_REFERENCE, "argument of {what} must not contain variables");
-                return a.at(e.loc, e2);
-            }
+            a.must_be_fixed(&x, what, e.loc)?;
             a.bigint(x, what, e.loc).map(Some)
         };
         if s.with_ties && s.limit.as_ref().is_some_and(|e| matches!(e.kind, ExprKind::Null)) {

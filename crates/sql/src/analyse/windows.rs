@@ -193,17 +193,15 @@ impl Analyser<'_> {
         key: Option<Oid>,
         loc: Loc,
     ) -> Result<Expr> {
-        let x = self.expr(e)?;
         let what = match mode {
             FrameMode::Rows => "ROWS",
             FrameMode::Groups => "GROUPS",
             FrameMode::Range => "RANGE",
         };
-        if x.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
-            let e2 =
-                err!(INVALID_COLUMN_REFERENCE, "argument of {what} must not contain variables");
-            return self.at(e.loc, e2);
-        }
+        let saved = self.enter(Clause::Frame(mode));
+        let x = self.expr(e)?;
+        self.enter(saved);
+        self.must_be_fixed(&x, what, e.loc)?;
         if mode != FrameMode::Range {
             return self.bigint(x, what, e.loc);
         }

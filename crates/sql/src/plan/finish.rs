@@ -24,7 +24,8 @@ impl JoinSpace<'_, '_> {
         let mut all = targets.clone();
         for k in &order {
             let e = self.shifted(&k.expr);
-            if !sorted && !all.contains(&e) {
+            // What comes in order needs no key, but to know a tie by.
+            if (!sorted || self.q.limit_with_ties) && !all.contains(&e) {
                 all.push(e);
             }
         }
@@ -332,10 +333,38 @@ pub(crate) fn contains_set(e: &Expr) -> bool {
     })
 }
 
+/// If sets are made of other sets: the innermost calls. Their rows are made first, side by side; those of the others for each of them.
+fn sets_within_sets(exprs: &[Expr], known: &[Expr]) -> Vec<Expr> {
+    /// How deep sets are within sets in it.
+    fn note(e: &Expr, known: &[Expr], innermost: &mut Vec<Expr>) -> usize {
+        if known.contains(e) {
+            return 0;
+        }
+        let mut below = 0;
+        e.for_children(&mut |c| below = below.max(note(c, known, innermost)));
+        let Expr::Call { function, .. } = e else { return below };
+        if !types::registry::function(Oid(*function)).is_some_and(|f| f.returns_set()) {
+            return below;
+        }
+        if below == 0 && !innermost.contains(e) {
+            innermost.push(e.clone());
+        }
+        below + 1
+    }
+    let mut innermost = Vec::new();
+    let depths = exprs.iter().map(|e| note(e, known, &mut innermost));
+    if depths.max() > Some(1) { innermost } else { Vec::new() }
+}
+
 /// A projection, unless the input is already that.
 pub(crate) fn project(input: PlanNode, exprs: &[Expr]) -> Result<PlanNode> {
     if input.columns == exprs {
         return Ok(input);
+    }
+    let first = sets_within_sets(exprs, &input.columns);
+    if !first.is_empty() {
+        let columns = [&input.columns[..], &first].concat();
+        return project(project(input, &columns)?, exprs);
     }
     let slots: Vec<Expr> =
         exprs.iter().map(|e| slotted(e, &input.columns)).collect::<Result<_>>()?;

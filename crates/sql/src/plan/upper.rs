@@ -486,6 +486,9 @@ fn add_dependent_columns(q: &mut Query, plain: bool) {
             scan(e, &q.group_exprs, &mut found);
         }
     }
+    if let Distinct::On(list) = &q.distinct {
+        list.iter().for_each(|e| scan(e, &q.group_exprs, &mut found));
+    }
     for e in found {
         q.group_exprs.push(e);
         let n = q.group_exprs.len() - 1;

@@ -27,6 +27,7 @@ mod foreign_keys;
 mod forward_references;
 mod full_catalog;
 mod grants;
+mod groups_and_levels;
 mod having;
 mod horizons;
 mod indexes_by_value;
