@@ -98,7 +98,8 @@ fn take_quals(tree: &mut JoinTree, out: &mut Vec<Expr>) {
 }
 
 fn guarded(e: &Expr, witness: usize) -> Expr {
-    if matches!(e, Expr::Var { rte, .. } if *rte == witness) {
+    // A whole row would be one of NULLs.
+    if matches!(e, Expr::Var { rte, column, .. } if *rte == witness && *column != 0) {
         return e.clone();
     }
     let ty = e.ty();

@@ -5,7 +5,7 @@ use super::pull_up::{JoinTree, expand_join_vars, pull_up_all, query_tree};
 use super::query_walk::{query_any, shift_expr_levels, shift_query_levels, visit};
 use super::rels::{JoinSpace, RelSet};
 use super::selectivity::VarFacts;
-use super::sub_links::{to_joins, to_later_plans, to_sub_plans};
+use super::sub_links::{RowPlans, to_joins, to_later_plans, to_sub_plans};
 use super::{
     CtePlan, NodeKind, OutputColumn, Plan, PlanNode, PlannerSettings, RelationUse, SubPlan,
 };
@@ -358,20 +358,21 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     }
     let subs = std::mem::take(&mut q.sub_selects);
     let mut failed = None;
-    let mut each = |e: &mut Expr| {
+    let mut each = |e: &mut Expr, rows: &mut RowPlans| {
         if failed.is_some() {
             return;
         }
-        if let Err(err) = to_sub_plans(g, &subs, e) {
+        if let Err(err) = to_sub_plans(g, &subs, e, rows) {
             failed = Some(err);
         }
     };
     let (mut left_over, mut never) = (Vec::new(), false);
+    let mut apart = RowPlans::default();
     tree.quals_mut(&mut |e| {
         *e = fold(e);
         never |= *e == expr::fold::boolean(false);
         expr::fold::left_over(e, &mut left_over);
-        each(e);
+        each(e, &mut apart);
     });
     // Beside what is never true it is not come to.
     if never {
@@ -381,12 +382,18 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     let mut grouped = Grouped::of(q);
     for e in &mut grouped.folded {
         expr::fold::left_over(e, &mut left_over);
-        each(e);
+        each(e, &mut RowPlans::together());
     }
+    // A list of assignments is gone through for each row. What is shown is also sorted by, and then there are two of it.
+    let assigns = q.command != Command::Select;
+    let mut assigned = RowPlans::together();
     own_exprs(q, &mut |e| {
         *e = fold(&grouped.hidden(e));
         expr::fold::left_over(e, &mut left_over);
-        each(e);
+        if !assigns {
+            assigned = RowPlans::together();
+        }
+        each(e, &mut assigned);
         grouped.show(e);
     });
     for e in &mut rechecks {

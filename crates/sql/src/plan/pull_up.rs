@@ -328,6 +328,20 @@ pub(super) fn outer_looks_up(q: &Query, item: &FromItem, below: bool) -> bool {
     }
 }
 
+/// Is it, or is anything in its sub-selects, another value each time?
+pub(super) fn is_volatile(e: &Expr, subs: &[Query]) -> bool {
+    let within = |number: usize| {
+        subs.get(number).is_some_and(|sub| query_any(sub, &mut |e, _| contains_volatile(e)))
+    };
+    contains_volatile(e)
+        || e.any(&mut |e| matches!(e, Expr::SubLink { subquery, .. } if within(*subquery)))
+}
+
+/// A column, which is NULL in a padded row. A whole row is made of its columns, and then is one of NULLs.
+fn is_column(e: &Expr) -> bool {
+    matches!(e, Expr::Var { levels_up: 0, column, .. } if *column != 0)
+}
+
 /// Merges a sub-select's range table and join tree; what its columns stand for is returned.
 fn merge_subquery(
     q: &mut Query,
@@ -347,10 +361,10 @@ fn merge_subquery(
         return None;
     }
     let visible: Vec<&Expr> = query.targets.iter().filter(|t| !t.hidden).map(|t| &t.expr).collect();
-    if visible.iter().any(|e| contains_volatile(e)) {
+    if visible.iter().any(|e| is_volatile(e, &query.sub_selects)) {
         return None;
     }
-    if nullable && !visible.iter().all(|e| matches!(e, Expr::Var { levels_up: 0, .. })) {
+    if nullable && !visible.iter().all(|e| is_column(e)) {
         return None;
     }
     // An outer join's condition cannot look at what is outside of that join, so what looks beside itself stays whole
@@ -361,7 +375,7 @@ fn merge_subquery(
     }
     // A grouping set makes NULL of what it leaves out, so that must be a column, and no other one's too.
     let differ = |e: &&Expr| visible.iter().filter(|o| *o == e).count() == 1;
-    let columns = |e: &&Expr| matches!(e, Expr::Var { levels_up: 0, .. }) && differ(e);
+    let columns = |e: &&Expr| is_column(e) && differ(e);
     let leaves_out = q.grouping_sets.iter().any(|s| s.len() < q.group_exprs.len());
     if leaves_out && !visible.iter().all(columns) {
         return None;

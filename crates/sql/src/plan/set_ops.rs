@@ -44,7 +44,7 @@ pub(crate) fn plan_set_operation(
     for e in q.limit.iter_mut().chain(&mut q.offset) {
         *e = fold(e);
         expr::fold::left_over(e, &mut g.left_over);
-        super::sub_links::to_sub_plans(g, &subs, e)?;
+        super::sub_links::to_sub_plans(g, &subs, e, &mut Default::default())?;
     }
     let keys: Vec<PlanSortKey> = q
         .order_by

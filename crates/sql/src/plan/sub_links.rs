@@ -240,29 +240,80 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
     Some((JoinKind::Semi, JoinTree::Rel(rte), quals))
 }
 
+/// Sub-selects of which one row is asked for column by column, `(a, b) = (SELECT …)`: it is made once.
+#[derive(Default)]
+pub(crate) struct RowPlans {
+    /// By number: what stands in all places but the first.
+    again: Vec<(usize, Expr)>,
+    /// The places are evaluated for one row after the other, the first one first: the others have what that one got.
+    together: bool,
+}
+
+impl RowPlans {
+    /// Of expressions that are evaluated one after the other.
+    pub(crate) fn together() -> RowPlans {
+        RowPlans { together: true, ..RowPlans::default() }
+    }
+
+    fn again(&self, number: usize) -> Option<&Expr> {
+        self.again.iter().find(|a| a.0 == number).map(|a| &a.1)
+    }
+
+    /// Notes the sub-plan of one. Without arguments it gives what it gave last: where it has none at all, that is always the same.
+    fn note(&mut self, number: usize, made: &Expr) {
+        let mut again = made.clone();
+        if let Expr::SubPlan { kind: SubLinkKind::Row, args, .. } = &mut again
+            && (self.together || args.is_empty())
+        {
+            args.clear();
+            self.again.push((number, again));
+        }
+    }
+}
+
 /// Plans the sub-selects left in an expression.
-pub(crate) fn to_sub_plans(g: &mut Global<'_>, subs: &[Query], e: &mut Expr) -> Result<()> {
-    replace_links(g, subs, e, false)
+pub(crate) fn to_sub_plans(
+    g: &mut Global<'_>,
+    subs: &[Query],
+    e: &mut Expr,
+    rows: &mut RowPlans,
+) -> Result<()> {
+    replace_links(g, subs, e, false, rows)
 }
 
 /// As [`to_sub_plans`] for what is rarely evaluated: planned at its first evaluation, unless it reads a CTE of the levels around.
 pub(crate) fn to_later_plans(g: &mut Global<'_>, subs: &[Query], e: &mut Expr) -> Result<()> {
     let later = g.frames.iter().all(Vec::is_empty);
-    replace_links(g, subs, e, later)
+    replace_links(g, subs, e, later, &mut RowPlans::default())
 }
 
-fn replace_links(g: &mut Global<'_>, subs: &[Query], e: &mut Expr, later: bool) -> Result<()> {
+fn replace_links(
+    g: &mut Global<'_>,
+    subs: &[Query],
+    e: &mut Expr,
+    later: bool,
+    rows: &mut RowPlans,
+) -> Result<()> {
     if !has_sub_link(e) {
         return Ok(());
     }
     let mut failed = None;
     e.rewrite(&mut |e| {
         normalise_all(e);
-        if !matches!(e, Expr::SubLink { .. }) || failed.is_some() {
+        let Expr::SubLink { subquery, .. } = e else { return false };
+        let number = *subquery;
+        if failed.is_some() {
             return false;
         }
+        if let Some(again) = rows.again(number) {
+            *e = again.clone();
+            return true;
+        }
         match sub_plan(g, subs, e, later) {
-            Ok(new) => *e = new,
+            Ok(new) => {
+                rows.note(number, &new);
+                *e = new;
+            }
             Err(err) => failed = Some(err),
         }
         true
@@ -293,12 +344,12 @@ fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr, later: bool) -> Result
     };
     let mut args = Vec::new();
     for (param, mut arg) in outer {
-        to_sub_plans(g, subs, &mut arg)?;
+        to_sub_plans(g, subs, &mut arg, &mut RowPlans::default())?;
         args.push((param, arg));
     }
     let mut test = test.clone();
     if let Some(t) = &mut test {
-        to_sub_plans(g, subs, t)?;
+        to_sub_plans(g, subs, t, &mut RowPlans::default())?;
     }
     let correlated = !args.is_empty();
     let hash = match (kind, &test) {

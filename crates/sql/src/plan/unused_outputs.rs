@@ -4,11 +4,11 @@
 //! A column keeps its place and its type: NULL stands there. What is volatile is computed all the same, what DISTINCT and UNION compare
 //! decides over rows, and what is given by ORDER BY, GROUP BY or DISTINCT ON stands apart from the columns.
 
+use super::pull_up::is_volatile;
 use super::query_walk::query_any;
 use super::rels::JoinSpace;
 use crate::query::{Command, Distinct, Query, RteKind, SetOp, SetOperation};
 use expr::Expr;
-use expr::fold::contains_volatile;
 use expr::tree::Constant;
 use std::collections::BTreeSet;
 use types::Datum;
@@ -77,10 +77,11 @@ fn drop_outputs(sub: &mut Query, used: &BTreeSet<i32>) {
         }
         return;
     }
-    for (column, target) in (1..).zip(sub.targets.iter_mut().filter(|t| !t.hidden)) {
+    let Query { targets, sub_selects, .. } = sub;
+    for (column, target) in (1..).zip(targets.iter_mut().filter(|t| !t.hidden)) {
         let e = &target.expr;
         let windowed = e.any(&mut |e| matches!(e, Expr::Window(_)));
-        if !is_plain(e) && !windowed && !used.contains(&column) && !contains_volatile(e) {
+        if !is_plain(e) && !windowed && !used.contains(&column) && !is_volatile(e, sub_selects) {
             target.expr = Expr::Const(Constant { ty: e.ty(), value: Datum::Null });
         }
     }

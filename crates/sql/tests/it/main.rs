@@ -19,6 +19,7 @@ mod drops;
 mod early_stops;
 mod enums;
 mod estimates;
+mod evaluated_once;
 mod explain_makes;
 mod exported_snapshots;
 mod extended;

@@ -29,6 +29,27 @@ fn a_star_is_a_row_where_one_value_is_wanted() {
     ]);
 }
 
+/// A row of a sub-select in FROM, which an outer join may leave without one.
+#[test]
+fn a_row_that_is_a_column_of_what_is_missing_is_missing() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE a (id int, x text)",
+        "INSERT INTO a VALUES (1, 'p'), (2, 'q')",
+        "CREATE TABLE b (id int, y text)",
+        "INSERT INTO b VALUES (1, 'r'), (3, NULL)",
+    ]);
+    s.check(&[
+        ("SELECT a.id, z.r, z.r IS NULL FROM a LEFT JOIN (SELECT b AS r, b.id FROM b) z ON z.id = a.id ORDER BY 1", "1|(1,r)|f\n2|~|t"),
+        ("SELECT count(z.r), count(*), string_agg(z.r::text, '+') FROM a LEFT JOIN (SELECT b AS r, b.id FROM b) z USING (id)", "1|2|(1,r)"),
+        ("SELECT z.r, w.r FROM (SELECT a AS r, a.id FROM a) z FULL JOIN (SELECT b AS r, b.id FROM b) w ON z.id = w.id ORDER BY coalesce(z.id, w.id)", "(1,p)|(1,r)\n(2,q)|~\n~|(3,)"),
+        ("SELECT a.id, z.r, z.r IS NULL FROM a LEFT JOIN LATERAL (SELECT b AS r FROM b WHERE b.id = a.id) z ON true ORDER BY 1", "1|(1,r)|f\n2|~|t"),
+        ("SELECT z.r FROM (SELECT b AS r, b.id FROM b) z RIGHT JOIN a USING (id) WHERE z.r IS NULL", "~"),
+        ("SELECT r, count(*) FROM (SELECT a AS r, x FROM a) z GROUP BY ROLLUP (r) ORDER BY r", "(1,p)|1\n(2,q)|1\n~|2"),
+    ]);
+}
+
 #[test]
 fn a_recursion_over_bits_is_refused() {
     let db = Database::new();
