@@ -561,6 +561,10 @@ pub enum SetOperation {
         right: Box<SetOperation>,
         /// Common types of the columns; leaves whose types differ were given casts.
         types: Vec<TypeRef>,
+        /// What its columns become for the set operation around it, over [`Expr::Slot`]s; empty: they stay as they are. Which of its rows
+        /// are equal is for its own types to say.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        given_as: Vec<Expr>,
     },
 }
 

@@ -125,6 +125,7 @@ impl Analyser<'_> {
             left: Box::new(l),
             right: Box::new(r),
             types: types.clone(),
+            given_as: Vec::new(),
         };
         Ok((tree, types))
     }
@@ -173,7 +174,7 @@ impl Analyser<'_> {
         Ok(types)
     }
 
-    /// Makes every leaf below yield these types.
+    /// Makes a side yield these types: every leaf of it, or what compares their rows by the types that they have.
     fn convert(
         &mut self,
         tree: &mut SetOperation,
@@ -181,7 +182,22 @@ impl Analyser<'_> {
         what: &str,
         ast: &Select,
     ) -> Result<()> {
+        let differ = |own: &[TypeRef]| own.iter().zip(types).any(|(o, t)| o.oid != t.oid);
         match tree {
+            SetOperation::Node { op, all, types: own, given_as, .. }
+                if !(*op == SetOp::Union && *all) && (!given_as.is_empty() || differ(own)) =>
+            {
+                let slot = |(index, ty): (usize, &TypeRef)| Expr::Slot { index, ty: *ty };
+                let before = match given_as.is_empty() {
+                    true => own.iter().enumerate().map(slot).collect(),
+                    false => std::mem::take(given_as),
+                };
+                for (i, (e, ty)) in before.into_iter().zip(types).enumerate() {
+                    let loc = column_loc(ast, i).unwrap_or(ast.loc);
+                    given_as.push(self.to_common(e, ty.oid, what, loc)?);
+                }
+                Ok(())
+            }
             SetOperation::Node { left, right, types: own, .. } => {
                 *own = types.to_vec();
                 let sides = match &ast.body {
@@ -385,6 +401,7 @@ impl Analyser<'_> {
             left: Box::new(l),
             right: Box::new(r),
             types: types.to_vec(),
+            given_as: Vec::new(),
         };
         if !s.order_by.is_empty() || s.limit.is_some() || s.offset.is_some() {
             let what = if !s.order_by.is_empty() {

@@ -367,7 +367,9 @@ fn union_leaves(tree: &SetOperation, out: &mut Vec<usize>) -> bool {
             out.push(*i);
             true
         }
-        SetOperation::Node { op: crate::query::SetOp::Union, left, right, .. } => {
+        SetOperation::Node { op: crate::query::SetOp::Union, left, right, given_as, .. }
+            if given_as.is_empty() =>
+        {
             union_leaves(left, out) && union_leaves(right, out)
         }
         SetOperation::Node { .. } => false,

@@ -80,6 +80,43 @@ fn plan_tree(
     tree: &SetOperation,
     wanted: f64,
 ) -> Result<(PlanNode, Vec<VarFacts>)> {
+    let (node, facts) = plan_own(g, q, tree, wanted)?;
+    match tree {
+        SetOperation::Node { given_as, .. } if !given_as.is_empty() => {
+            Ok(converted(node, facts, given_as))
+        }
+        _ => Ok((node, facts)),
+    }
+}
+
+/// The rows of a set operation as the one around it wants them.
+fn converted(node: PlanNode, facts: Vec<VarFacts>, to: &[Expr]) -> (PlanNode, Vec<VarFacts>) {
+    let of_column = |e: &Expr| {
+        let mut e = e.clone();
+        e.rewrite(&mut |e| {
+            let Expr::Slot { index, .. } = e else { return false };
+            *e = node.columns[*index].clone();
+            true
+        });
+        e
+    };
+    let columns = to.iter().map(of_column).collect();
+    let fact = |(e, fact): (&Expr, VarFacts)| match e {
+        Expr::Slot { .. } => fact,
+        _ => VarFacts::unknown(node.rows),
+    };
+    let facts = to.iter().zip(facts).map(fact).collect();
+    let exprs = to.to_vec();
+    (above(node, columns, |input| NodeKind::Project { input, exprs }), facts)
+}
+
+/// A tree's rows as it compares them.
+fn plan_own(
+    g: &mut Global<'_>,
+    q: &mut Query,
+    tree: &SetOperation,
+    wanted: f64,
+) -> Result<(PlanNode, Vec<VarFacts>)> {
     match tree {
         SetOperation::Leaf(rte) => {
             let RteKind::Subquery { query, .. } = &q.range_table[*rte].kind else {
