@@ -2,6 +2,7 @@
 
 use super::merge_append::is_union_all;
 use super::prep::{Global, plan_level};
+use super::query_walk::shift_with_levels;
 use super::sub_links::constant;
 use super::upper::plain_min_max;
 use super::{PlanNode, SubPlan};
@@ -65,6 +66,8 @@ fn one_end(q: &Query, call: &AggregateCall) -> Option<Query> {
     let (arg, descending) = plain_min_max(q, std::slice::from_ref(call), &[])?;
     let present = Expr::IsNull { arg: Box::new(arg.clone()), negated: true };
     let mut sub = q.clone();
+    // The query's own WITH stands around it.
+    shift_with_levels(&mut sub, 1);
     sub.has_aggregates = false;
     sub.filter = Some(match sub.filter.take() {
         Some(f) => Expr::And(vec![f, present]),

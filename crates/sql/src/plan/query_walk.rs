@@ -183,6 +183,25 @@ pub(crate) fn shift_expr_levels(e: &mut Expr, from: u32, delta: i32) {
     e.rewrite(&mut |e| l.expr(e, 0));
 }
 
+/// Adds `delta` to references to WITH queries that are not the query's own, nor of one in it: it is planned so many levels further down,
+/// columns around it being parameters already.
+pub(crate) fn shift_with_levels(q: &mut Query, delta: u32) {
+    struct WithQueries(u32);
+    impl Visitor for WithQueries {
+        fn expr(&mut self, _: &mut Expr, _: u32) -> bool {
+            true
+        }
+        fn rte(&mut self, kind: &mut RteKind, depth: u32) {
+            if let RteKind::Cte { levels_up, .. } = kind
+                && *levels_up >= depth
+            {
+                *levels_up += self.0;
+            }
+        }
+    }
+    visit(q, 0, &mut WithQueries(delta));
+}
+
 /// What pulling a query up into its parent changes in it: range-table numbers and sub-select numbers of
 /// its own level move up by an offset; references to levels above come one level nearer.
 pub(crate) struct Merge {

@@ -119,3 +119,18 @@ fn merged_rows_are_the_sorted_ones() {
     assert_eq!(s.run("FETCH 40 FROM c"), first);
     s.run_each(&["COMMIT"]);
 }
+
+/// Each end is looked for by a query of its own, further in than the WITH whose rows it reads.
+#[test]
+fn the_ends_of_a_union_that_reads_with_queries() {
+    let db = database();
+    let mut s = db.session();
+    s.check(&[
+        ("WITH w AS MATERIALIZED (SELECT 1 AS x) SELECT max(x) FROM (SELECT x FROM w UNION ALL SELECT 2) u", "2"),
+        ("WITH w AS MATERIALIZED (SELECT k FROM a WHERE id < 10) SELECT min(k), max(k) FROM (SELECT k FROM w UNION ALL SELECT k FROM b WHERE id = 2) u", "7|279"),
+        (
+            "WITH w AS MATERIALIZED (SELECT k FROM c) SELECT (WITH v AS MATERIALIZED (SELECT k + 1 AS k FROM w) SELECT max(k) FROM (SELECT k FROM v UNION ALL SELECT k FROM w UNION ALL SELECT id FROM c) u) FROM c WHERE id < 3",
+            "41\n41",
+        ),
+    ]);
+}
