@@ -208,6 +208,25 @@ fn ranges_of_infinities_days_and_times() {
     let times = "00:30,01:00,12:00,23:00,23:45";
     let frame = "'1 hour' PRECEDING AND '1 hour' FOLLOWING";
     assert_eq!(counts(&mut s, "time", times, frame), "2 2 1 2 2");
+    let zoned = "00:30+00,01:00+00,12:00+00,23:00+00,23:45+00";
+    let frame = "'2 hours' PRECEDING AND '2 hours' FOLLOWING";
+    assert_eq!(counts(&mut s, "timetz", zoned, frame), "2 2 1 2 2");
+    // Of what is added to a time only the hours count.
+    assert_eq!(
+        counts(&mut s, "time", times, "'-1 day 1 hour' PRECEDING AND CURRENT ROW"),
+        "1 2 1 1 2"
+    );
+    for (ty, values) in [
+        ("timestamp", "-infinity,2024-01-01,infinity"),
+        ("timestamptz", "-infinity,2024-01-01,infinity"),
+        ("date", "-infinity,2024-01-01,infinity"),
+        ("interval", "-infinity,1 day,infinity"),
+    ] {
+        let both = "'infinity' PRECEDING AND 'infinity' FOLLOWING";
+        assert_eq!(counts(&mut s, ty, values, both), "3 3 3", "{ty}");
+        let back = "'infinity' PRECEDING AND 'infinity' PRECEDING";
+        assert_eq!(counts(&mut s, ty, values, back), "1 1 3", "{ty}");
+    }
     let frame = "'1 day -23 hours' PRECEDING AND CURRENT ROW";
     let stamps = "2024-01-01 00:00,2024-01-01 00:30,2024-01-01 02:00";
     assert_eq!(counts(&mut s, "timestamp", stamps, frame), "1 2 1");

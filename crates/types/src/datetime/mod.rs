@@ -21,7 +21,8 @@ pub(crate) use input::quick;
 pub use input::{date_input, time_input, timestamp_input, timestamptz_input, timetz_input};
 pub use mixed::beside;
 pub(crate) use mixed::{date_stamp, in_range, of_date};
-pub(crate) use ops::{infinite as infinite_interval, infinity, interval_minus, interval_plus};
+pub use ops::infinite as infinite_interval;
+pub(crate) use ops::{infinity, interval_minus, interval_plus};
 pub use ops::{
     interval_divide, interval_multiply, timestamp_plus_interval, timestamptz_plus_interval,
     zoned_plus_interval,

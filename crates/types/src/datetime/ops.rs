@@ -45,7 +45,7 @@ fn days_later(t: i64, days: i32) -> Option<i64> {
 }
 
 /// infinity: true; -infinity: false.
-pub(crate) fn infinite(i: &Interval) -> Option<bool> {
+pub fn infinite(i: &Interval) -> Option<bool> {
     if i.months == i32::MAX && i.days == i32::MAX && i.micros == i64::MAX {
         Some(true)
     } else if i.months == i32::MIN && i.days == i32::MIN && i.micros == i64::MIN {

@@ -299,7 +299,7 @@ impl Cursor {
         let (here, offset) = (&key[0], &self.offset);
         let edge = if here.is_null() {
             Edge::Nulls
-        } else if is_nan(offset) || is_negative(offset) {
+        } else if is_nan(offset) || is_backward(here, offset) {
             let text = "invalid preceding or following size in window function";
             return Err(base::SqlError::new(BAD_SIZE, text).into());
         } else {
@@ -358,6 +358,25 @@ fn is_negative(d: &Datum) -> bool {
     }
 }
 
+/// Of what is added to a time of day only hours and less count.
+fn is_backward(value: &Datum, offset: &Datum) -> bool {
+    match (value, offset) {
+        (Datum::Time(_) | Datum::TimeTz(..), Datum::Interval(o)) => o.micros < 0,
+        _ => is_negative(offset),
+    }
+}
+
+/// Infinity: true; minus infinity: false.
+fn end_of_time(value: &Datum) -> Option<bool> {
+    let end = |least: bool, greatest: bool| (least || greatest).then_some(greatest);
+    match value {
+        Datum::Timestamp(t) | Datum::TimestampTz(t) => end(*t == i64::MIN, *t == i64::MAX),
+        Datum::Date(d) => end(*d == i32::MIN, *d == i32::MAX),
+        Datum::Interval(i) => types::datetime::infinite_interval(i),
+        _ => None,
+    }
+}
+
 fn is_nan(d: &Datum) -> bool {
     match d {
         Datum::Float8(v) => v.is_nan(),
@@ -375,10 +394,19 @@ fn edge(ty: Oid, value: &Datum, offset: &Datum, minus: bool, cx: &Cx<'_>) -> Res
         let r = if minus { v.saturating_sub(o) } else { v.saturating_add(o) };
         return Ok(Edge::At(Datum::Int8(r)));
     }
-    // A day's times do not go round.
-    if let (Datum::Time(v), Datum::Interval(o)) = (value, offset) {
-        let us = if minus { v.saturating_sub(o.micros) } else { v.saturating_add(o.micros) };
-        return Ok(Edge::At(Datum::Time(us)));
+    if let Datum::Interval(o) = offset {
+        // A day's times do not go round.
+        let shifted =
+            |v: i64| if minus { v.saturating_sub(o.micros) } else { v.saturating_add(o.micros) };
+        match value {
+            Datum::Time(v) => return Ok(Edge::At(Datum::Time(shifted(*v)))),
+            Datum::TimeTz(v, zone) => return Ok(Edge::At(Datum::TimeTz(shifted(*v), *zone))),
+            _ => {}
+        }
+        let endless = types::datetime::infinite_interval(o) == Some(true);
+        if endless && end_of_time(value) == Some(minus) {
+            return Ok(Edge::Everything);
+        }
     }
     let off_ty = types::io::natural_type(offset);
     let name = if minus { "-" } else { "+" };
