@@ -180,7 +180,8 @@ pub enum Code {
         op: RowCompareOp,
         left: Box<[Code]>,
         right: Box<[Code]>,
-        types: Box<[Oid]>,
+        /// Of both sides of each pair.
+        types: Box<[(Oid, Oid)]>,
     },
     /// (row).field
     Field {
@@ -504,7 +505,7 @@ pub fn compile(e: &Expr) -> Result<Code> {
         },
         Expr::RowCompare { op, left, right, .. } => Code::RowCompare {
             op: *op,
-            types: left.iter().map(|l| l.ty().oid).collect(),
+            types: left.iter().zip(right).map(|(l, r)| (l.ty().oid, r.ty().oid)).collect(),
             left: all(left)?,
             right: all(right)?,
         },

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::sync::Arc;
+use types::datetime::beside;
 use types::datum::{ArrayValue, RecordValue};
 use types::{Datum, Env, oids};
 
@@ -299,7 +300,11 @@ impl Code {
                     if a.is_null() || b.is_null() {
                         return Ok(None);
                     }
-                    let o = compare(types[i], &a, &b);
+                    let o = match types[i] {
+                        (l, r) if l == r => compare(l, &a, &b),
+                        // Days and moments have no numbers in common.
+                        (l, r) => compare(l, &beside(a, r, cx.env), &beside(b, l, cx.env)),
+                    };
                     if o.is_ne() {
                         return Ok(Some(match op {
                             RowCompareOp::Lt | RowCompareOp::Le => o.is_lt(),

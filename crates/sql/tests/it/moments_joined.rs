@@ -53,3 +53,15 @@ fn every_way_of_joining_finds_the_same() {
     s.run_each(&["RESET ALL", "SET timezone = 'Europe/Berlin'"]);
     s.check(&[("SELECT count(*), count(d), count(z) FROM d FULL JOIN t ON d = z", "496|24|483")]);
 }
+
+/// Rows of them, too: the first pair that is not equal decides.
+#[test]
+fn rows_of_other_kinds_are_compared_as_moments() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["SET timezone = 'Europe/Berlin'"]);
+    s.check(&[(
+        "SELECT (d, 1) < (t, 1), (d, 1) >= ('2024-01-02'::timestamptz, 1), (t + '1 day', 2) <= ('2024-01-02 00:00+01'::timestamptz, 1), (t + '1 day', 2) > (d, 1), ('infinity'::date, d) >= ('infinity'::timestamp, d), (NULL::date, 1) < (t, 1) FROM (SELECT '2024-01-02'::date AS d, '2024-01-01'::timestamp AS t OFFSET 0) x",
+        "f|t|f|t|t|~",
+    )]);
+}
