@@ -164,6 +164,10 @@ pub fn fold(e: &Expr) -> Expr {
                 _ => Expr::Coalesce { args: kept, ty },
             }
         }
+        Expr::Case { operand: Some(operand), mut arms, otherwise, ty } if is_const(&operand) => {
+            arms.iter_mut().for_each(|a| put_test_value(&mut a.when, &operand));
+            fold(&Expr::Case { operand: None, arms, otherwise, ty })
+        }
         Expr::Case { operand: None, arms, otherwise, ty } => {
             let mut kept = Vec::new();
             let mut otherwise = otherwise;
@@ -196,6 +200,23 @@ pub fn fold(e: &Expr) -> Expr {
         },
         other => other,
     }
+}
+
+/// Puts the operand of a simple CASE into one of its conditions.
+fn put_test_value(when: &mut Expr, operand: &Expr) {
+    when.rewrite(&mut |e| match e {
+        Expr::CaseTestValue(_) => {
+            *e = operand.clone();
+            true
+        }
+        // What has test values of its own.
+        Expr::Case { operand: Some(_), .. } | Expr::Json(_) => true,
+        Expr::ArrayCoerce { arg, .. } => {
+            put_test_value(arg, operand);
+            true
+        }
+        _ => false,
+    });
 }
 
 /// `x = true` is x, `x = false` is NOT x: an index, or its predicate, may be written either way.
