@@ -24,6 +24,8 @@ fn implies(q: &Expr, p: &Expr) -> bool {
     match (q, p) {
         (Expr::And(args), _) => args.iter().any(|a| implies(a, p)),
         (Expr::Or(args), _) => args.iter().all(|a| implies(a, p)),
+        // A row is that only if all of its fields are.
+        (_, Expr::IsNull { arg, negated: true }) if is_row(arg) => false,
         (Expr::Call { function, args, .. }, Expr::IsNull { arg, negated: true }) => {
             types::facts::proc(Oid(*function)).is_some_and(|f| f.strict)
                 && args.iter().any(|a| strip(a) == strip(arg))
@@ -43,13 +45,14 @@ fn implies(q: &Expr, p: &Expr) -> bool {
         }
         (Expr::Call { function: f, args: a, .. }, Expr::Call { function: g, args: b, .. }) => {
             use expr::code::CompareOp as C;
-            let (Some((x, ..)), Some((y, t, _))) =
+            let (Some((x, _, s)), Some((y, _, t))) =
                 (expr::code::comparison(Oid(*f)), expr::code::comparison(Oid(*g)))
             else {
                 return false;
             };
             let ([al, ar], [bl, br]) = (&a[..], &b[..]) else { return false };
-            if strip(al) != strip(bl) {
+            // Those of another type may hold other values for the same.
+            if strip(al) != strip(bl) || s != t {
                 return false;
             }
             let (Some(v), Some(w)) = (constant(strip(ar)), constant(strip(br))) else {
@@ -73,6 +76,11 @@ fn implies(q: &Expr, p: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_row(e: &Expr) -> bool {
+    let ty = e.ty().oid;
+    ty == oids::RECORD || types::type_info(ty).is_none()
 }
 
 /// Longer lists are not taken apart.

@@ -449,3 +449,27 @@ fn enable_indexscan_is_for_index_only_scans_too() {
         ),
     ]);
 }
+
+/// What a condition says of a value is not what a predicate asks of it.
+#[test]
+fn partial_indexes_lack_rows_that_a_condition_wants() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE pair (p int, q text)",
+        "CREATE TABLE h (k int, r pair)",
+        "CREATE INDEX h_i ON h (k) WHERE r IS NOT NULL",
+        "INSERT INTO h VALUES (1, ROW(1, NULL)::pair), (1, ROW(1, 'x')::pair), (2, ROW(3, NULL)::pair)",
+        "CREATE TABLE t (k int, t text)",
+        "CREATE INDEX t_i ON t (k) WHERE t = 'a'",
+        "INSERT INTO t VALUES (1, 'a'), (1, 'a '), (1, 'b')",
+        "SET enable_seqscan = off",
+    ]);
+    s.check(&[
+        // A row is not NULL if none of its fields is.
+        ("SELECT count(*) FROM h WHERE k = 1 AND r >= ROW(1, 'a')::pair", "2"),
+        ("SELECT count(*) FROM h WHERE k = 2 AND r = ROW(3, NULL)::pair", "1"),
+        // Blanks behind do not count.
+        ("SELECT count(*) FROM t WHERE k = 1 AND t::bpchar = 'a'::bpchar", "2"),
+    ]);
+}
