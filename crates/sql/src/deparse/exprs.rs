@@ -139,6 +139,9 @@ impl Printer<'_> {
             self.text(&text);
             return Ok(());
         }
+        if let Some((number, test)) = row_select(e) {
+            return self.sub_link(SubLinkKind::Row, number, Some(test));
+        }
         match e {
             Expr::Const(c) => self.constant(c, false),
             Expr::Var { levels_up, rte, column, .. } => {
@@ -340,7 +343,7 @@ impl Printer<'_> {
                 Ok(())
             }
             Expr::SubLink { kind, subquery, test, .. } => {
-                self.sub_link(*kind, *subquery, test.as_deref())
+                self.sub_link(*kind, *subquery, test.as_deref().map(test_parts))
             }
             Expr::SubLinkColumn { index, .. } => {
                 let name = self.sub_columns.get(*index).cloned().unwrap_or_default();
@@ -392,7 +395,7 @@ impl Printer<'_> {
                 self.text(word);
             }
             let nested = match e {
-                Expr::Or(_) => word == " AND ",
+                Expr::Or(_) => word == " AND " && row_select(e).is_none(),
                 Expr::RowCompare { .. } | Expr::ScalarArrayOp { .. } => true,
                 _ => false,
             };
@@ -604,7 +607,13 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn sub_link(&mut self, kind: SubLinkKind, subquery: usize, test: Option<&Expr>) -> Result<()> {
+    /// A sub-select, behind what it is compared with and how.
+    fn sub_link(
+        &mut self,
+        kind: SubLinkKind,
+        subquery: usize,
+        test: Option<(Vec<&Expr>, &'static str)>,
+    ) -> Result<()> {
         let owner = self.levels.len().checked_sub(self.owner_up + 1);
         let Some(q) = owner.and_then(|o| self.levels[o].query.sub_selects.get(subquery)) else {
             return Err(base::Error::unsupported("printing a sub-select outside a query"));
@@ -614,8 +623,8 @@ impl Printer<'_> {
             SubLinkKind::Array => "ARRAY(",
             _ => "(",
         });
-        if let Some(t) = test {
-            let (lefts, name) = test_parts(t);
+        let compared = test.is_some();
+        if let Some((lefts, name)) = test {
             if lefts.len() == 1 {
                 self.expr(lefts[0])?;
             } else {
@@ -628,24 +637,60 @@ impl Printer<'_> {
                 }
                 self.text(")");
             }
-            if kind == SubLinkKind::Any && name == "=" {
-                self.text(" IN (");
-            } else {
-                self.text(&format!(
-                    " {name} {} (",
-                    if kind == SubLinkKind::Any { "ANY" } else { "ALL" }
-                ));
-            }
+            self.text(&match kind {
+                SubLinkKind::Any if name == "=" => " IN (".to_owned(),
+                SubLinkKind::Any => format!(" {name} ANY ("),
+                SubLinkKind::Row => format!(" {name} ("),
+                _ => format!(" {name} ALL ("),
+            });
         }
         let indent = self.indent;
         self.indent += self.expression_indent();
         self.nested(q, &[], false)?;
         self.indent = indent;
-        self.text(match kind {
-            SubLinkKind::Exists | SubLinkKind::Any | SubLinkKind::All => "))",
-            _ => ")",
-        });
+        self.text(if compared || kind == SubLinkKind::Exists { "))" } else { ")" });
         Ok(())
+    }
+}
+
+/// The sub-select whose row something is compared with, what that is, and the operator.
+fn row_select(e: &Expr) -> Option<(usize, (Vec<&Expr>, &'static str))> {
+    let rights: Vec<&Expr> = match e {
+        Expr::And(list) | Expr::Or(list) => {
+            list.iter().map(right_of).collect::<Option<Vec<_>>>()?
+        }
+        Expr::Call { .. } => vec![right_of(e)?],
+        Expr::RowCompare { right, .. } => right.iter().collect(),
+        _ => return None,
+    };
+    let (number, _) = row_field(rights.first()?)?;
+    let all = rights.iter().enumerate().all(|(n, r)| row_field(r) == Some((number, n)));
+    all.then(|| (number, test_parts(e)))
+}
+
+fn right_of(e: &Expr) -> Option<&Expr> {
+    operator_of(e)?;
+    match e {
+        Expr::Call { args, .. } => args.get(1),
+        _ => None,
+    }
+}
+
+/// A column of a sub-select's row, whatever it is made into: the sub-select, and which column.
+fn row_field(e: &Expr) -> Option<(usize, usize)> {
+    match e {
+        Expr::Field { arg, index, .. } => match &**arg {
+            Expr::SubLink { kind: SubLinkKind::Row, subquery, .. } => Some((*subquery, *index)),
+            _ => None,
+        },
+        Expr::Relabel { arg, .. }
+        | Expr::CoerceViaIo { arg, .. }
+        | Expr::CoerceToDomain { arg, .. }
+        | Expr::ArrayCoerce { arg, .. } => row_field(arg),
+        Expr::Call { form: CallForm::ImplicitCast | CallForm::ExplicitCast, args, .. } => {
+            row_field(args.first()?)
+        }
+        _ => None,
     }
 }
 

@@ -165,6 +165,7 @@ fn views_are_printed_as_postgresql_prints_them() {
         "CREATE VIEW joined AS SELECT j.p, lower(b) AS l FROM (t JOIN u ON t.a = u.a) j (p, b) ORDER BY lower(b)",
         "CREATE VIEW cased AS SELECT a, CASE a WHEN 1 THEN 'x' ELSE 'y' END AS c FROM t WHERE NOT EXISTS (SELECT 1 FROM u)",
         "CREATE VIEW combined AS (SELECT 1 AS x UNION SELECT 2) EXCEPT SELECT 3 ORDER BY x",
+        "CREATE VIEW picked AS SELECT a FROM t WHERE (a, b) = (SELECT x, a::text FROM u) AND (a, a) <> (SELECT x, 1.5 FROM u) AND ((1, 2) <= (SELECT 3, a)) IS NOT NULL AND ROW(a) = (SELECT 2)",
     ]);
     s.check(&[
         (
@@ -178,6 +179,14 @@ fn views_are_printed_as_postgresql_prints_them() {
         (
             "SELECT pg_get_viewdef('combined')",
             "(\n         SELECT 1 AS x\n        UNION\n         SELECT 2 AS x\n) EXCEPT\n SELECT 3 AS x\n  ORDER BY 1;",
+        ),
+        (
+            "SELECT pg_get_viewdef('picked')",
+            " SELECT a\n   FROM t\n  WHERE (((a, b) = ( SELECT u.x,\n            (u.a)::text AS a\n           FROM u)) AND ((a, (a)::numeric) <> ( SELECT u.x,\n            1.5\n           FROM u)) AND (((1, 2) <= ( SELECT 3,\n            t.a)) IS NOT NULL) AND (a = ( SELECT 2)));",
+        ),
+        (
+            "SELECT pg_get_viewdef('picked', true)",
+            " SELECT a\n   FROM t\n  WHERE ((a, b) = ( SELECT u.x,\n            u.a::text AS a\n           FROM u)) AND ((a, a::numeric) <> ( SELECT u.x,\n            1.5\n           FROM u)) AND (((1, 2) <= ( SELECT 3,\n            t.a))) IS NOT NULL AND (a = ( SELECT 2));",
         ),
     ]);
 }
