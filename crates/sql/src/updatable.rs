@@ -1,13 +1,14 @@
 //! Views: their queries as they are read, and which of them, and of their columns, are written through.
 //!
 //! # Invariants
-//! A view's stored query holds the queries of the views in it as they were when it was made. They are replaced by what those are now when
-//! it is read: a view replaced since, or given to another owner, counts as it is.
+//! A view's stored query has nothing in the places of the views in it. What those are now is put there when it is read: a view replaced
+//! since, or given to another owner, counts as it is.
 //! A view is written through if each of its rows is one row of one table or view, as PostgreSQL has it.
 
 use crate::query::{Distinct, FromItem, Query, RteKind};
 use base::{Oid, Result, bail, err};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
+use engine::catalog::stored;
 use expr::Expr;
 
 /// Bits of `pg_relation_is_updatable`.
@@ -65,7 +66,7 @@ fn read(catalog: &dyn CatalogView, view: &Table, around: &mut Vec<Oid>) -> Resul
     let Some(text) = &view.view_query else {
         bail!(INTERNAL_ERROR, "view \"{}\" has no query", view.name);
     };
-    let mut query: Query = serde_json::from_str(text)
+    let mut query: Query = stored::from_text(text)
         .map_err(|e| err!(INTERNAL_ERROR, "view \"{}\" has a broken query: {e}", view.name))?;
     around.push(view.oid);
     let reader = if is_invoker(view) { 0 } else { view.owner.0 };
@@ -216,7 +217,7 @@ fn events_of(
         _ => return Ok(0),
     }
     let Some(text) = &table.view_query else { return Ok(0) };
-    let query: Query = serde_json::from_str(text)
+    let query: Query = stored::from_text(text)
         .map_err(|e| err!(INTERNAL_ERROR, "view \"{}\" has a broken query: {e}", table.name))?;
     if not_updatable(catalog, &query, false)?.is_some() {
         return Ok(0);

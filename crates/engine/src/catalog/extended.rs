@@ -132,9 +132,12 @@ pub fn stored_exprs(text: &str) -> Result<Vec<Arc<Expr>>> {
 }
 
 /// The form in which [`stored_exprs`] reads them.
-pub fn store_exprs<'e>(exprs: impl Iterator<Item = &'e Expr>) -> String {
-    let texts: Vec<String> = exprs.map(super::load::store_expr).collect();
-    serde_json::to_string(&texts).unwrap_or_default()
+///
+/// # Errors
+/// `54001` for one that is nested too deep.
+pub fn store_exprs<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Result<String> {
+    let texts = exprs.map(super::load::store_expr).collect::<Result<Vec<String>>>()?;
+    super::stored::to_text(&texts)
 }
 
 /// `{"1, 2": 11, "1, 3": 5}`

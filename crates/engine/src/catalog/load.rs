@@ -28,14 +28,17 @@ fn one(source: &dyn RowSource, catalog: &str, column: &str, oid: Oid) -> Result<
 /// # Errors
 /// Corruption when it does not parse.
 pub fn stored_expr(text: &str) -> Result<Arc<Expr>> {
-    serde_json::from_str(text)
+    super::stored::from_text(text)
         .map(Arc::new)
         .map_err(|e| Error::corrupt_file(format!("stored expression does not parse: {e}")))
 }
 
 /// The form in which [`stored_expr`] reads it.
-pub fn store_expr(expr: &Expr) -> String {
-    serde_json::to_string(expr).unwrap_or_default()
+///
+/// # Errors
+/// `54001` for one that is nested too deep.
+pub fn store_expr(expr: &Expr) -> Result<String> {
+    super::stored::to_text(expr)
 }
 
 /// Builds the description of relation `oid`, or None if there is none. `source` shows one moment: the description is loaded before
@@ -246,7 +249,7 @@ fn index_columns(source: &dyn RowSource, row: &Row) -> Result<Vec<IndexColumn>> 
         source.find("pg_attribute", &[("attrelid", Datum::Oid(row.oid("indexrelid")))])?;
     attributes.sort_by_key(|r| r.int("attnum"));
     let exprs: Vec<Arc<Expr>> = match row.text_opt("indexprs") {
-        Some(text) => serde_json::from_str::<Vec<Expr>>(text)
+        Some(text) => super::stored::from_text::<Vec<Expr>>(text)
             .map_err(|e| Error::corrupt_file(format!("stored expression does not parse: {e}")))?
             .into_iter()
             .map(Arc::new)

@@ -18,3 +18,4 @@ pub mod options;
 mod relocation;
 pub mod rows;
 pub mod store;
+pub mod stored;

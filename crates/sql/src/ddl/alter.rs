@@ -381,7 +381,7 @@ impl Ddl<'_> {
         let txn = self.state().txn()?;
         let rows = self.state().catalog.rows(&txn);
         for mut row in rows.find(catalog, &[(key, Datum::Oid(oid))])? {
-            row.set(column, Datum::text(store_expr(expr)));
+            row.set(column, Datum::text(store_expr(expr)?));
             rows.update(&row)?;
         }
         Ok(())

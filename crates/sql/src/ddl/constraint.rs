@@ -161,7 +161,7 @@ impl Ddl<'_> {
         let timing = validity(c.timing, fresh);
         let row = constraint_row(table, oid, &name, b'c', timing)
             .set("conkey", int2_array(&columns))
-            .text("conbin", &store_expr(&analysed));
+            .text("conbin", &store_expr(&analysed)?);
         let txn = state.txn()?;
         state.catalog.rows(&txn).insert(&row)?;
         relation::update_class(state, table.oid, |row| {

@@ -323,7 +323,7 @@ impl Ddl<'_> {
         match &analysed {
             Some(e) => {
                 let text = crate::deparse::expression(e, &[], false, self.session.env().as_ref())?;
-                row.set("typdefaultbin", Datum::text(store_expr(e)));
+                row.set("typdefaultbin", Datum::text(store_expr(e)?));
                 row.set("typdefault", Datum::text(text));
             }
             None => {
@@ -398,7 +398,7 @@ impl Ddl<'_> {
             .char("confmatchtype", b' ')
             .bool("conislocal", true);
         if let Some(check) = check {
-            constraint = constraint.text("conbin", &store_expr(check));
+            constraint = constraint.text("conbin", &store_expr(check)?);
         }
         let txn = state.txn()?;
         state.catalog.rows(&txn).insert(&constraint)?;

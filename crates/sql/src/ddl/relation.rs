@@ -11,6 +11,7 @@ use engine::catalog::load::{RowSource, store_expr};
 use engine::catalog::model::{Generation, Identity, RelationKind, RelationPersistence};
 use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::{NewRow, Row, int2_array, oid_array, options_array};
+use engine::catalog::stored;
 use engine::relation::pool_persistence;
 use expr::{Expr, TypeRef};
 use txn::LockMode;
@@ -404,7 +405,7 @@ pub fn set_default(
             .oid("oid", oid)
             .oid("adrelid", relation)
             .int("adnum", i64::from(number))
-            .text("adbin", &store_expr(default));
+            .text("adbin", &store_expr(default)?);
         rows.insert(&row)?;
         let object = Object::of("pg_attrdef", oid);
         depend::record(state, object, Object::column(relation, number), Kind::Auto)?;
@@ -524,11 +525,8 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
         rows.insert(&row)?;
     }
     let exprs: Vec<&Expr> = new.columns.iter().filter_map(|c| c.expr.as_ref()).collect();
-    let exprs = if exprs.is_empty() {
-        Datum::Null
-    } else {
-        Datum::text(serde_json::to_string(&exprs).unwrap_or_default())
-    };
+    let exprs = if exprs.is_empty() { Datum::Null } else { Datum::text(stored::to_text(&exprs)?) };
+    let predicate = new.predicate.as_ref().map(store_expr).transpose()?;
     let keys = &new.columns[..new.key_columns];
     let flags: Vec<i32> =
         keys.iter().map(|c| i32::from(c.descending) | i32::from(c.nulls_first) << 1).collect();
@@ -549,7 +547,7 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
         .set("indclass", oid_array(&keys.iter().map(|c| c.opclass).collect::<Vec<_>>()))
         .set("indoption", int2_array(&flags))
         .set("indexprs", exprs)
-        .set("indpred", new.predicate.as_ref().map_or(Datum::Null, |p| Datum::text(store_expr(p))));
+        .set("indpred", predicate.map_or(Datum::Null, Datum::text));
     rows.insert(&row)?;
     state.fates.borrow_mut().made(new.oid);
     state.catalog.changed_alone(new.table);

@@ -286,7 +286,7 @@ impl Ddl<'_> {
             .set("stxkind", char_array(kinds))
             .set("stxexprs", Datum::Null);
         if !exprs.is_empty() {
-            row = row.text("stxexprs", &store_exprs(exprs.iter()));
+            row = row.text("stxexprs", &store_exprs(exprs.iter())?);
         }
         state.catalog.rows(&txn).insert(&row)?;
         let object = Object::of("pg_statistic_ext", oid);
@@ -601,7 +601,7 @@ impl Ddl<'_> {
                 }
             }
             if !exprs.is_empty() {
-                row.set("stxexprs", Datum::text(store_exprs(exprs.iter())));
+                row.set("stxexprs", Datum::text(store_exprs(exprs.iter())?));
                 rows.update(&row)?;
             }
             rows.delete_where("pg_statistic_ext_data", &[("stxoid", Datum::Oid(statistics.oid))])?;

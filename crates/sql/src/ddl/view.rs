@@ -7,11 +7,12 @@
 use super::depend::{self, Kind, Object};
 use super::relation::{self, NewColumn, NewRelation};
 use super::{Ddl, drop, new_oid};
+use crate::analyse::set_ops::empty_query;
 use crate::analyse::{ParamTypes, analyse_query};
 use crate::parse::utility::CreateView;
-use crate::plan::query_walk::{Visitor, own_rte, visit_clauses};
+use crate::plan::query_walk::{Visitor, nested_queries, own_rte, visit_clauses};
 use crate::query::{Query, RteKind};
-use base::{Error, Oid, Result, bail};
+use base::{Oid, Result, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
 use engine::catalog::options::RelationOptions;
@@ -230,8 +231,9 @@ pub(super) fn store_rule(
     view: Oid,
     query: &Query,
 ) -> Result<()> {
-    let action = serde_json::to_string(query)
-        .map_err(|e| Error::corrupt_file(format!("a query does not serialise: {e}")))?;
+    let mut stripped = query.clone();
+    without_views(&mut stripped);
+    let action = engine::catalog::stored::to_text(&stripped)?;
     let txn = state.txn()?;
     let rule = new_oid(state, "pg_rewrite")?;
     let row = NewRow::of("pg_rewrite")
@@ -270,6 +272,16 @@ pub(super) fn store_rule(
     }
     state.catalog.changed_alone(view);
     Ok(())
+}
+
+/// Takes the queries of the views out that a query reads: they are what they are when it is run.
+fn without_views(query: &mut Query) {
+    for entry in &mut query.range_table {
+        if let RteKind::Subquery { query: inner, view: 1.. } = &mut entry.kind {
+            **inner = empty_query();
+        }
+    }
+    nested_queries(query).for_each(without_views);
 }
 
 /// Does a query read a temporary relation?

@@ -87,7 +87,7 @@ impl Locking {
             false => view.owner,
         };
         let Some(text) = &view.view_query else { return Ok(()) };
-        let query: Query = serde_json::from_str(text)
+        let query: Query = engine::catalog::stored::from_text(text)
             .map_err(|e| err!(INTERNAL_ERROR, "view \"{}\" has a broken query: {e}", view.name))?;
         let mut read = Vec::new();
         relations_of(&query, &mut read);

@@ -9,6 +9,7 @@ use engine::catalog::defs;
 use engine::catalog::load::{RowSource, stored_expr};
 use engine::catalog::model::{CatalogView, Index, Table};
 use engine::catalog::rows::Row;
+use engine::catalog::stored::from_text;
 use expr::Expr;
 use std::sync::Arc;
 use types::FunctionBody::{Scalar, Set};
@@ -147,7 +148,7 @@ fn expression(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     let columns = table.map(|t| column_names(&t)).unwrap_or_default();
     // Index expressions are stored as a list.
     if stored.trim_start().starts_with('[') {
-        let list: Vec<Expr> = serde_json::from_str(stored)
+        let list: Vec<Expr> = from_text(stored)
             .map_err(|e| Error::corrupt_file(format!("stored expression does not parse: {e}")))?;
         let texts: Vec<String> = list
             .iter()
@@ -266,7 +267,7 @@ fn not_null(row: &Row, table: &Table) -> Option<String> {
 
 fn view_text(env: &dyn Env, table: &Table, pretty: bool) -> Result<Option<String>> {
     let Some(stored) = &table.view_query else { return Ok(None) };
-    let query = serde_json::from_str(stored)
+    let query = from_text(stored)
         .map_err(|e| Error::corrupt_file(format!("stored query does not parse: {e}")))?;
     let outputs: Vec<String> = table.columns.iter().map(|c| c.name.clone()).collect();
     deparse::query(&query, &outputs, state(env)?, pretty, env).map(Some)

@@ -13,6 +13,7 @@ mod copy_out;
 mod counts;
 mod create_concurrently;
 mod current_of;
+mod deep_trees;
 mod deferrable_keys;
 mod domains;
 mod drops;
