@@ -64,8 +64,10 @@ impl Parser<'_> {
 
     fn climb(&mut self, min: u8) -> Result<Expr> {
         self.deeper(|p| {
-            let left = p.prefix()?;
-            p.infix(left, min)
+            p.within(|p| {
+                let left = p.prefix()?;
+                p.infix(left, min)
+            })
         })
     }
 
@@ -142,6 +144,7 @@ impl Parser<'_> {
     fn infix(&mut self, mut left: Expr, min: u8) -> Result<Expr> {
         let mut chain = 0;
         loop {
+            let was_list = matches!(left.kind, ExprKind::And(_) | ExprKind::Or(_));
             let next = match self.peek().kind {
                 Kind::Op => self.infix_symbol(left, min)?,
                 Kind::Word => self.infix_word(left, min)?,
@@ -152,7 +155,11 @@ impl Parser<'_> {
                 (e, false) => return Ok(e),
             }
             // AND and OR are lists: any number of conditions nests no deeper.
-            if !matches!(left.kind, ExprKind::And(_) | ExprKind::Or(_)) {
+            let is_list = matches!(left.kind, ExprKind::And(_) | ExprKind::Or(_));
+            if !(was_list && is_list) {
+                self.grow()?;
+            }
+            if !is_list {
                 chain += 1;
             }
             if chain > MAX_CHAIN {
@@ -435,6 +442,9 @@ impl Parser<'_> {
     pub fn indirection(&mut self, mut e: Expr) -> Result<Expr> {
         loop {
             let loc = e.loc;
+            if self.is_op("[") || self.is_op(".") {
+                self.grow()?;
+            }
             if self.is_op("[") {
                 let mut indexes = Vec::new();
                 while self.is_op("[") {

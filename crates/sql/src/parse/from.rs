@@ -5,14 +5,14 @@ use super::ast::{
 };
 use super::expr::boxed;
 use super::lexer::Kind;
-use super::parser::Parser;
+use super::parser::{OF_A_NODE, Parser};
 use crate::query::JoinKind;
 use base::{Result, err};
 
 impl Parser<'_> {
     /// An element of FROM, joins included.
     pub fn table_ref(&mut self) -> Result<TableRef> {
-        self.deeper(Self::joined)
+        self.deeper(|p| p.within(Self::joined))
     }
 
     fn joined(&mut self) -> Result<TableRef> {
@@ -65,6 +65,7 @@ impl Parser<'_> {
                 alias: None,
                 loc,
             };
+            self.grow_by(OF_A_NODE)?;
             chain += 1;
             if chain > 500 {
                 return Err(err!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
@@ -113,6 +114,7 @@ impl Parser<'_> {
                     alias: None,
                     loc,
                 };
+                p.grow_by(OF_A_NODE)?;
             }
             Ok(left)
         })

@@ -10,12 +10,21 @@ use std::collections::HashMap;
 /// How deep a statement may nest.
 const MAX_DEPTH: u32 = 200;
 
+/// How many operators high a tree of expressions, joins and set operations may be: what goes through one, and lets go of it, is as deep on
+/// the stack.
+const MAX_HEIGHT: u32 = 2500;
+
+/// A join or a set operation is planned and run, which takes as much stack as so many operators.
+pub(super) const OF_A_NODE: u32 = 5;
+
 /// The state of parsing one source string.
 pub(super) struct Parser<'a> {
     pub source: &'a str,
     pub tokens: Vec<Token<'a>>,
     pub at: usize,
     pub depth: u32,
+    /// Of the tree in hand, and those that will be parts of it.
+    pub height: u32,
     pub max_param: u32,
     /// Parsing a restricted expression (`b_expr`): no AND, OR, NOT, IN, LIKE, IS NULL, COLLATE.
     pub restricted: bool,
@@ -35,6 +44,7 @@ impl<'a> Parser<'a> {
             tokens: tokens(source, dialect, remarks)?,
             at: 0,
             depth: 0,
+            height: 0,
             max_param: 0,
             restricted: false,
             selects: HashMap::new(),
@@ -131,6 +141,28 @@ impl<'a> Parser<'a> {
     }
     pub fn error_here<T>(&self, e: Error, loc: Loc) -> Result<T> {
         Err(error_at(self.source, e, loc))
+    }
+
+    /// Makes a tree whose height counts in that of the one around it.
+    pub fn within<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let around = std::mem::take(&mut self.height);
+        let made = f(self);
+        self.height = around.max(self.height + 1);
+        made
+    }
+
+    /// The tree in hand has become part of another.
+    pub fn grow(&mut self) -> Result<()> {
+        self.grow_by(1)
+    }
+
+    /// As [`Self::grow`], of what takes as much stack as so many operators.
+    pub fn grow_by(&mut self, operators: u32) -> Result<()> {
+        self.height += operators;
+        if self.height > MAX_HEIGHT {
+            return Err(err!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
+        }
+        Ok(())
     }
 
     /// Runs `f` one level deeper.

@@ -7,7 +7,7 @@ use super::ast::{
 };
 use super::expr::{boxed, node};
 use super::lexer::Kind;
-use super::parser::Parser;
+use super::parser::{OF_A_NODE, Parser};
 use crate::query::{FrameExclude, FrameMode, LockStrength, LockWait, SetOp};
 use base::{Result, err};
 
@@ -275,6 +275,10 @@ impl Parser<'_> {
     }
 
     fn set_operation(&mut self, min: u8) -> Result<Select> {
+        self.within(|p| p.set_operations(min))
+    }
+
+    fn set_operations(&mut self, min: u8) -> Result<Select> {
         let mut left = self.simple_select()?;
         let mut chain = 0;
         loop {
@@ -304,6 +308,7 @@ impl Parser<'_> {
                 SelectBody::SetOp { op, all, left: Box::new(left), right: Box::new(right), loc },
                 start,
             );
+            self.grow_by(OF_A_NODE)?;
         }
     }
 

@@ -168,8 +168,37 @@ fn deep_statements() {
         format!("select * from {}t", "(".repeat(50_000)),
         format!("select 1{}", " union select 1".repeat(50_000)),
         format!("{}select 1", "explain ".repeat(50_000)),
+        // Levels of chains, none of them too long.
+        format!("select {}1{}", "(".repeat(150), format!("{})", " + 1".repeat(1000)).repeat(150)),
+        format!(
+            "select {}1{}",
+            "1 + (".repeat(150),
+            format!("){}", " + 1".repeat(1000)).repeat(150)
+        ),
+        format!("select {}1{}", "(".repeat(150), format!("{})", "::int".repeat(1000)).repeat(150)),
+        format!(
+            "{}select 1{}",
+            "(".repeat(150),
+            format!("{})", " union select 1".repeat(400)).repeat(150)
+        ),
+        format!(
+            "select * from {}t{}",
+            "(".repeat(150),
+            format!("{})", " cross join t".repeat(400)).repeat(150)
+        ),
+        format!("select * from t join t{} on true", " join t on true".repeat(50_000)),
+        format!("select (a){}", ".a".repeat(50_000)),
+        format!("select (a){}", "[1].a".repeat(50_000)),
     ] {
-        assert!(parse(&deep).is_err());
+        assert!(parse(&deep).is_err(), "{}", &deep[..200]);
+    }
+    for long in [
+        format!("select 1{}", " + 1".repeat(1900)),
+        format!("select a{}", " and a".repeat(20_000)),
+        format!("select a in (1{})", ", 1 + 1".repeat(20_000)),
+        format!("select 1{}", " union all select 1 + 1".repeat(490)),
+    ] {
+        assert!(parse(&long).is_ok(), "{}", &long[..200]);
     }
     assert!(parse(&format!("select {}1{}", "(".repeat(100), ")".repeat(100))).is_ok());
 }
