@@ -25,7 +25,7 @@ impl Gen<'_> {
             self.depth = 2;
         }
         let e = |g: &mut Self, t: &str| g.expr(ty(t), 1);
-        let (text, t) = match self.c.below(25) {
+        let (text, t) = match self.c.below(30) {
             0 => ("count(*)".into(), "int8"),
             1 => {
                 let t = ty(self.c.pick::<&str>(OUTPUTS));
@@ -78,6 +78,20 @@ impl Gen<'_> {
                 let (x, order) = (e(self, "text"), self.total_order());
                 (format!("string_agg({x}, '+' ORDER BY {order})"), "text")
             }
+            25 => {
+                let (x, y) = (self.literal(0), e(self, "int4"));
+                (format!("rank({x}) WITHIN GROUP (ORDER BY {y} DESC)"), "int8")
+            }
+            26 => {
+                let (x, y) = (self.literal(1), e(self, "text"));
+                (format!("dense_rank({x}) WITHIN GROUP (ORDER BY {y} NULLS FIRST)"), "int8")
+            }
+            27 => {
+                let (a, b) = (self.literal(0), self.literal(1));
+                let (x, y) = (e(self, "int4"), e(self, "text"));
+                (format!("cume_dist({a}, {b}) WITHIN GROUP (ORDER BY {x}, {y} DESC)"), "float8")
+            }
+            28 => (format!("mode() WITHIN GROUP (ORDER BY {})", e(self, "int4")), "int4"),
             24 => {
                 // What is sorted by is to be the argument, constants are parameters of different numbers.
                 let x = self.columns_of(0).unwrap_or_else(|| "1".into());
@@ -113,11 +127,16 @@ impl Gen<'_> {
             12 => (format!("avg({})", self.leaf(0)), ty("numeric")),
             _ => ("cume_dist()".to_owned(), ty("float8")),
         };
-        let partition = if self.c.percent(60) {
-            let t = ty(self.c.pick::<&str>(&["int4", "text", "bool"]));
-            format!("PARTITION BY {} ", self.leaf(t))
-        } else {
-            String::new()
+        let grouping = |c: &&super::exprs::Col| c.sql.starts_with("GROUPING(");
+        let grouped =
+            self.scopes.last().and_then(|s| s.iter().find(grouping)).map(|c| c.sql.clone());
+        let partition = match grouped {
+            Some(of) if self.c.percent(40) => format!("PARTITION BY {of} "),
+            _ if self.c.percent(60) => {
+                let t = ty(self.c.pick::<&str>(&["int4", "text", "bool"]));
+                format!("PARTITION BY {} ", self.leaf(t))
+            }
+            _ => String::new(),
         };
         let exclude =
             *self.c.pick(&["", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES"]);

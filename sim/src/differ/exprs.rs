@@ -608,12 +608,14 @@ impl Gen<'_> {
             11 => {
                 let (a, b) = (self.sortable(), self.sortable());
                 let op = *self.c.pick(&["=", "<>", "<", "<=", ">", ">="]);
+                let mixed = self.c.percent(30);
+                let (x, y) = if mixed { (self.partner(a), self.partner(b)) } else { (a, b) };
                 format!(
                     "(({}, {}) {op} ({}, {}))",
                     self.leaf(a),
                     self.leaf(b),
-                    self.leaf(a),
-                    self.leaf(b)
+                    self.leaf(x),
+                    self.leaf(y)
                 )
             }
             12 => {

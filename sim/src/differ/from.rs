@@ -118,6 +118,7 @@ impl Gen<'_> {
                 return (text, vec![column(&alias, "u", 0), column(&alias, "o", ty("int8"))]);
             }
             17 if deeper => return self.values_in_from(&alias),
+            18 if deeper => return self.rows_in_from(&alias),
             _ => {}
         }
         if !self.ctes.is_empty() && self.c.percent(45) {

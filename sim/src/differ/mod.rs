@@ -2,10 +2,10 @@
 //!
 //! # Purpose
 //! A wrong answer is the worst that a database can do. Generators make statements of everything that the registry of functions knows
-//! ([`exprs`]) and the grammar has ([`queries`], [`from`], [`calls`], [`probes`], [`writes`], [`chains`], [`keys`]); each runs on every server, and the
+//! ([`exprs`]) and the grammar has ([`queries`], [`from`], [`levels`], [`calls`], [`probes`], [`writes`], [`chains`], [`keys`]); each runs on every server, and the
 //! answers must agree: rows, types of columns, row counts, SQLSTATEs.
 //! A query runs on Ebb again with ways of planning turned off or priced otherwise, through the extended protocol with its constants as
-//! parameters and its rows in binary, prepared under a generic plan, and after the same text with other constants. Half of the queries are
+//! parameters and its rows in binary, prepared under a generic plan, as a view and as what that is printed as, and after the same text with other constants. Half of the queries are
 //! over tables of a few values, in which each condition is met by some rows and not by others; the last table makes sorts and hashes spill.
 //!
 //! # Invariants
@@ -24,6 +24,7 @@ pub mod choices;
 pub mod exprs;
 pub mod from;
 pub mod keys;
+pub mod levels;
 pub mod probes;
 pub mod queries;
 pub mod schema;
@@ -340,6 +341,7 @@ impl Differ {
                 let shown = format!("(binary) {text} -- {values:?}");
                 self.judge(&other, &shown, false, false, |p| p.parameters(&text, &values, true))
             }
+            11 if !strict => self.view_case(statement, &base),
             9 | 10 if !strict => {
                 let custom = way == 10;
                 let d = self.prepared_case(statement, custom, &base);
@@ -355,6 +357,51 @@ impl Differ {
             }
             _ => None,
         }
+    }
+
+    /// The query as a view, and as what the view is printed as.
+    fn view_case(&mut self, statement: &Statement, base: &Answer) -> Option<Difference> {
+        if !base.state.is_empty() || base.types.is_empty() {
+            return None;
+        }
+        let names: Vec<String> = (0..base.types.len()).map(|n| format!("o{n}")).collect();
+        let sql = format!("SELECT * FROM ({}) d({})", statement.sql(), names.join(", "));
+        let begin = format!("BEGIN; CREATE VIEW round AS {sql}");
+        let show = "SELECT pg_get_viewdef('round'), pg_get_viewdef('round', true)";
+        let made = self.ebb.simple(&begin);
+        let mut found = None;
+        if made.state.is_empty() {
+            let texts = self.ebb.simple(show);
+            found = self.judge_texts(&begin, show, &texts);
+            let read = self.ebb.simple("SELECT * FROM round");
+            found = found.or_else(|| self.within("view", &begin, base, &read, false, false));
+            for text in texts.rows.iter().flatten().flatten() {
+                let text = String::from_utf8_lossy(text).into_owned();
+                let again = self.ebb.simple(&text);
+                let shown = format!("{begin}; {text}");
+                let printed = self.within("printed", &shown, base, &again, false, false);
+                found = found.or(printed);
+            }
+        } else if made.state != "42P16" {
+            // There are no views with columns of some types.
+            found = self.within("view", &begin, base, &made, false, false);
+        }
+        self.ebb.simple("ROLLBACK");
+        found
+    }
+
+    /// What a view is printed as, there and here.
+    fn judge_texts(&mut self, begin: &str, show: &str, texts: &Answer) -> Option<Difference> {
+        if !self.options.messages {
+            return None;
+        }
+        let shown = format!("{begin}; {show}");
+        self.judge(texts, &shown, true, true, |peer| {
+            let made = peer.simple(begin);
+            let texts = if made.state.is_empty() { peer.simple(show) } else { made };
+            peer.simple("ROLLBACK");
+            texts
+        })
     }
 
     /// The statement prepared, and run for other values and for its own.
@@ -463,7 +510,7 @@ impl Differ {
         match kind {
             Kind::Scalar | Kind::Query => {
                 let mut g = self.generator(choices, kind == Kind::Query);
-                let way = g.c.below(11);
+                let way = g.c.below(12);
                 let mut off = Vec::new();
                 for s in SWITCHES {
                     if g.c.percent(35) {

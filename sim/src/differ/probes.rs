@@ -136,7 +136,12 @@ impl Gen<'_> {
         let (from, names) = (format!("{} x", table.name), names.join(", "));
         let (filter, order) = (conditions.join(" AND "), order.join(", "));
         let filter = format!("FROM {from} WHERE {filter}");
-        match self.c.below(9) {
+        match self.c.below(10) {
+            9 => {
+                let (of, n) = (self.c.pick(&cols).sql.clone(), 1 + self.c.below(6));
+                let limit = format!("FETCH FIRST {n} ROWS WITH TIES");
+                (format!("SELECT {of} {filter} ORDER BY {order} {limit}"), false)
+            }
             0..=2 => (format!("SELECT {names} {filter} ORDER BY {order}"), true),
             3 | 4 => {
                 let limit = format!("LIMIT {} OFFSET {}", self.c.below(9), self.c.below(4));

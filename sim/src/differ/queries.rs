@@ -109,6 +109,11 @@ impl Gen<'_> {
             let (sql, t) = self.aggregate();
             visible.push(Col { sql, ty: t, aggregate: true });
         }
+        if self.depth < 2 && self.c.percent(35) {
+            let raw = self.scopes[here].clone();
+            let (sql, t) = self.outer_aggregate(&raw, &keys);
+            visible.push(Col { sql, ty: t, aggregate: true });
+        }
         let mut tail = String::new();
         if let Some(first) = keys.first().map(|k| k.sql.clone()) {
             let list: Vec<&str> = keys.iter().map(|k| k.sql.as_str()).collect();
@@ -280,7 +285,12 @@ impl Gen<'_> {
                     "INTERSECT ALL",
                 ]);
                 let nested = self.depth < 2 && self.c.percent(25);
-                let other = if nested { self.nested(types) } else { self.select(types) };
+                // Where nobody else counts on the types.
+                let others: Vec<Ty> = match self.depth == 0 && self.c.percent(30) {
+                    true => types.iter().map(|t| self.partner(*t)).collect(),
+                    false => types.to_vec(),
+                };
+                let other = if nested { self.nested(&others) } else { self.select(&others) };
                 text = if nested || self.c.percent(30) {
                     format!("({text}) {op} ({other})")
                 } else {
@@ -340,6 +350,10 @@ impl Gen<'_> {
                     "VALUES (1, ''::text), (3, 'x')",
                     "SELECT id, s FROM t0 WHERE id < 3",
                 ]);
+                if self.c.percent(25) {
+                    list.extend(self.going_round(first));
+                    continue;
+                }
                 list.push(format!("{name}(k, p) AS ({first} {op} {step})"));
                 self.ctes.push((name, vec![("k".into(), 0), ("p".into(), 1)]));
                 continue;

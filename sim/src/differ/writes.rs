@@ -65,7 +65,12 @@ impl Gen<'_> {
         let (name, t) = free[at].clone();
         let other = free[(at + 1) % free.len()].clone();
         let value = self.expr(t, 2);
-        match self.c.below(6) {
+        match self.c.below(7) {
+            6 if other.0 != name && TYPES[t].sorts && TYPES[other.1].sorts => {
+                let query = self.nested(&[t, other.1]);
+                let one = format!("SELECT p, q FROM ({query}) r(p, q) ORDER BY 1, 2 LIMIT 1");
+                format!("({name}, {}) = ({one})", other.0)
+            }
             4 if other.0 != name => {
                 let second = self.expr(other.1, 1);
                 format!("({name}, {}) = ROW({value}, {second})", other.0)
