@@ -10,13 +10,15 @@
 //! - A table's state is looked at again right before work: another worker may have done it.
 //! - Of a database's tables the one most in need comes first.
 //! - With autovacuum off the launcher is no backend that others see, as in PostgreSQL: its thread looks for databases in danger of old age.
-//! - An error in one table is logged and the next one is taken.
+//! - An error in one table is logged and the next one is taken. A panic ends its worker alone, as it ends a session alone: the worker's place and
+//!   its table are free again.
 
 use super::schedule::{Candidate, Schedule};
 use super::{Decision, TableState, decide, urgency};
 use base::sync::{Arc, Condvar, Mutex, Rank, spawn};
 use base::{Oid, Result, Xid};
 use std::collections::{BTreeMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use txn::{Backend, BackendKind, TransactionManager};
 
@@ -127,15 +129,11 @@ impl Launcher {
                 shown = Some(backend);
             }
             let nap = self.round();
+            base::stop_point!("vacuum.launcher.looked");
             let (began, naptime) = (base::sync::now(), self.host.naptime());
             let mut state = self.state.lock();
             // A shorter nap, once configured, does not begin only after the longer one.
-            let workers = state.running.len();
-            while !state.stopping
-                && !state.woken
-                && state.running.len() >= workers
-                && self.host.naptime() == naptime
-            {
+            while !state.stopping && !state.woken && self.host.naptime() == naptime {
                 let Some(left) = nap.checked_sub(began.elapsed()) else { break };
                 let _idle = base::wait::at(base::wait::WaitEvent::AutovacuumMain);
                 state.wait_for(&self.changed, left.min(LOOK_AT_SETTINGS));
@@ -195,7 +193,7 @@ impl Launcher {
         }) {
             let error = base::Error::io("could not fork autovacuum worker process", e);
             self.host.log_error(database, None, &error);
-            self.leave(number);
+            self.state.lock().running.remove(&number);
         }
         nap
     }
@@ -229,8 +227,12 @@ impl Launcher {
         Some((number, database))
     }
 
+    /// A worker has ended: another one may begin, also if the launcher has not gone to sleep yet.
     fn leave(&self, number: u64) {
-        self.state.lock().running.remove(&number);
+        let mut state = self.state.lock();
+        state.running.remove(&number);
+        state.woken = true;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -238,7 +240,12 @@ impl Launcher {
     fn work(&self, number: u64, database: Oid) {
         let worker = self.txns.register_backend(BackendKind::AutovacuumWorker);
         enter_thread(&worker, buffer::BackendType::AutovacuumWorker);
-        if let Err(e) = self.work_on_database(&worker, database) {
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work_on_database(&worker, database)));
+        let worked = worked.unwrap_or_else(|_| {
+            let what = "the autovacuum worker has ended because of an internal error";
+            Err(base::Error::sql(base::SqlState::INTERNAL_ERROR, what))
+        });
+        if let Err(e) = worked {
             self.host.log_error(database, None, &e);
         }
         drop(worker);
@@ -263,12 +270,10 @@ impl Launcher {
                 return Ok(());
             }
             let home = if self.host.is_shared(table) { Oid::INVALID } else { database };
-            if !self.state.lock().busy.insert((home, table)) {
-                continue;
-            }
+            let Some(busy) = Busy::begin(self, (home, table)) else { continue };
             let mut decision = Decision::default();
             let result = self.work_on_table(worker, database, table, &mut decision);
-            self.state.lock().busy.remove(&(home, table));
+            drop(busy);
             if let Err(e) = result {
                 self.host.log_error(database, Some((table, decision)), &e);
                 // A cancelled table does not end the worker, unless the server is going down.
@@ -296,6 +301,26 @@ impl Launcher {
             return Ok(());
         }
         self.host.work(worker, database, table, decision)
+    }
+}
+
+/// A table that a worker is at, and no other one: until this is dropped, be it by a panic.
+struct Busy<'a> {
+    launcher: &'a Launcher,
+    table: (Oid, Oid),
+}
+
+impl<'a> Busy<'a> {
+    /// `None` if another worker is at it.
+    fn begin(launcher: &'a Launcher, table: (Oid, Oid)) -> Option<Busy<'a>> {
+        let is_free = launcher.state.lock().busy.insert(table);
+        is_free.then(|| Busy { launcher, table })
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.launcher.state.lock().busy.remove(&self.table);
     }
 }
 
