@@ -179,6 +179,9 @@ impl Frame {
         if !self.is_at(relation, place) {
             return Pin::No;
         }
+        // Every pin passes here: not even a load more in what is released.
+        #[cfg(debug_assertions)]
+        base::stop_point!("buffer.pin.found");
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             if state & (VALID | POISONED) != VALID {

@@ -233,6 +233,7 @@ impl RelationHandle {
                 return Ok(());
             }
             let more = (block.0 - len + 1) as usize;
+            base::stop_point!("buffer.redo.grows");
             drop(self.extend(fork, more.min(1024), &mut Strategy::Normal)?);
         }
     }

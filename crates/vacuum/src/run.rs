@@ -558,3 +558,39 @@ fn estimate_reltuples(facts: &TableFacts, pages: u32, scanned: u32, live: u64) -
     let unscanned = f64::from(pages - scanned);
     (old_tuples / f64::from(old_pages) * unscanned + live + 0.5).floor()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_estimated_by_what_was_read_and_what_is_known() {
+        let estimate = |known: (u32, f64), pages, scanned, live| {
+            let facts = TableFacts {
+                database: String::new(),
+                schema: String::new(),
+                table: String::new(),
+                oid: Oid(1),
+                relfrozenxid: Xid(3),
+                reltuples: known.1,
+                relpages: known.0,
+            };
+            estimate_reltuples(&facts, pages, scanned, live)
+        };
+        // All of it was read.
+        assert_eq!(estimate((100, 5000.0), 100, 100, 77), 77.0);
+        // Less than two pages in a hundred of a table that is as long as it was.
+        assert_eq!(estimate((200, 5000.0), 200, 3, 0), 5000.0);
+        assert_eq!(estimate((200, 5000.0), 200, 4, 0), 4900.0);
+        assert_eq!(estimate((100, 5000.0), 200, 3, 0), 9850.0);
+        // A single page.
+        assert_eq!(estimate((40, 5000.0), 41, 1, 0), 5000.0);
+        assert_eq!(estimate((0, -1.0), 41, 1, 9), -1.0);
+        // Never counted, or when it had no pages.
+        assert_eq!(estimate((0, -1.0), 50, 4, 10), 125.0);
+        assert_eq!(estimate((0, 0.0), 50, 4, 10), 125.0);
+        // To the nearest whole number.
+        assert_eq!(estimate((3, 10.0), 6, 2, 1), 14.0);
+        assert_eq!(estimate((0, -1.0), 7, 3, 2), 5.0);
+    }
+}

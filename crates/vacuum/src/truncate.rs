@@ -72,6 +72,7 @@ pub fn truncate(
                 );
                 return Ok(len);
             }
+            base::stop_point!("vacuum.truncate.refused");
             context.backend.cancel.check()?;
             std::thread::sleep(LOCK_RETRY);
         }

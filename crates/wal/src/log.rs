@@ -383,6 +383,7 @@ impl Wal {
     /// than two of them are not durable, at most as long as it works by `turn`, which nothing else uses.
     #[inline]
     pub fn give_way_to_commits(&self, turn: &mut GiveWay) {
+        base::stop_point!("wal.give_way.asked");
         let part = self.part();
         if self.unsynced() >= part && self.has_writer.load(Ordering::Relaxed) {
             self.give_way(part, turn);

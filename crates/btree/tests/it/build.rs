@@ -234,3 +234,29 @@ fn a_sort_called_off_leaves_nothing() {
     drop(sorter().finish().unwrap());
     assert_eq!(files(), 0);
 }
+
+/// It is bulk work: while sessions commit it leaves room for them, at every few pages.
+#[test]
+fn a_build_gives_way_to_commits() {
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    let built = |n: u32| {
+        let mut sorter = Sorter::new(schema.clone(), config(&db, 8 << 20));
+        for (key, t) in keys(n) {
+            sorter.add(&[Some(key.as_bytes())], tid(t), true).unwrap();
+        }
+        let tree = db.empty(&schema);
+        tree.build(sorter.finish().unwrap(), &mut |_| Ok(())).unwrap();
+        db.pool.unlink(RELATION).unwrap();
+    };
+    for (entries, gives_way) in [(500, false), (5000, true)] {
+        let asked = base::stop::arm("wal.give_way.asked");
+        std::thread::scope(|scope| {
+            let (subject, built) = (asked.subject(), &built);
+            let build = scope.spawn(move || subject.run(|| built(entries)));
+            assert_eq!(asked.is_reached(), gives_way, "{entries}");
+            asked.release();
+            build.join().unwrap();
+        });
+    }
+}

@@ -6,6 +6,7 @@ mod common;
 mod basics;
 mod cuts;
 mod disks;
+mod durable;
 mod races;
 mod redo;
 mod staging;

@@ -728,3 +728,67 @@ fn a_victim_that_was_changed_stays() {
         assert_eq!(value(&pin(&rel, block)), 100 + u64::from(block));
     }
 }
+
+/// A look-up finds a page in a frame that holds another one by the time it is pinned: it looks again, and leaves no pin behind.
+#[test]
+#[cfg(debug_assertions)]
+fn a_frame_that_holds_another_page_by_then_is_left_alone() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 2);
+    bed.checkpoint();
+    let buffers = |bed: &Bed| {
+        let mut found = Vec::new();
+        bed.pool.for_each_buffer(|b| found.push((b.tag.block.0, b.buffer, b.pins)));
+        found.sort_unstable();
+        found
+    };
+    // Only block 0 is cached, and the next page comes into its frame.
+    for (block, buffer, _) in buffers(&bed) {
+        assert!(block == 0 || bed.pool.evict(buffer).unwrap().evicted);
+    }
+    let found = stop::arm("buffer.pin.found");
+    let subject = found.subject();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| subject.run(|| value(&pin(&rel, 0))));
+        found.wait_reached();
+        let frame = buffers(&bed)[0].1;
+        assert!(bed.pool.evict(frame).unwrap().evicted);
+        assert_eq!(value(&pin(&rel, 1)), 1);
+        assert_eq!(buffers(&bed), [(1, frame, 0)]);
+        found.release();
+        assert_eq!(reader.join().unwrap(), 0);
+    });
+    let pins: Vec<_> = buffers(&bed).iter().map(|b| (b.0, b.2)).collect();
+    assert_eq!(pins, [(0, 0), (1, 0)]);
+}
+
+/// Somebody waits for a frame while the relation goes for which it is: no page of it comes into the pool any more.
+#[test]
+fn a_relation_that_goes_meanwhile_gets_no_page() {
+    let bed = bed(16);
+    let id = filled(&bed, 1, 2).id();
+    bed.checkpoint();
+    bed.pool.open(id, Default::default()).forget();
+    let gone = bed.pool.open(id, Default::default());
+    assert_eq!(gone.len_blocks(Main).unwrap(), BlockNumber(2));
+    // All frames hold pages of another one whose log is not durable.
+    let other = filled(&bed, 2, 16);
+    (0..16).for_each(|b| fill(&pin(&other, b), 7, 1000));
+    assert_eq!((gone.cached_pages(), other.cached_pages()), (0, 16));
+    let gate = bed.wal.gate.lock().unwrap();
+    let arrived = bed.wal.arrived.load(Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| gone.pin_to_overwrite(Main, BlockNumber(0)).map(|_| ()));
+        while bed.wal.arrived.load(Ordering::SeqCst) == arrived {
+            assert!(!late.is_finished());
+            std::thread::yield_now();
+        }
+        gone.forget();
+        drop(gate);
+        assert_eq!(late.join().unwrap().unwrap_err().state(), SqlState::IO_ERROR);
+    });
+    assert_eq!(gone.cached_pages(), 0);
+    // Its frame is not lost.
+    let held: Vec<_> = (0..16).map(|b| pin(&other, b)).collect();
+    assert_eq!(held.len(), 16);
+}

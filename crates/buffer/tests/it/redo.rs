@@ -80,6 +80,54 @@ fn a_page_made_anew_is_zeroed() {
     assert!(guard.is_new());
 }
 
+/// Room that was allocated and never written: what made the page is lacking.
+#[test]
+fn a_page_never_written_is_missing() {
+    let bed = bed(16);
+    let rel = bed.create(1);
+    drop(rel.extend(Main, 2, &mut Strategy::Normal).unwrap());
+    let missing = bed.pool.redo_page(&record(50, block(1, 1)), 0).unwrap();
+    assert!(matches!(missing, RedoPage::Missing));
+    assert_eq!(bed.pool.missing_pages(), [block(1, 1).tag]);
+    assert!(!pin(&rel, 1).is_dirty());
+    // One that makes it does not ask for it.
+    let made = RecordBlock { will_init: true, ..block(1, 0) };
+    let made = bed.pool.redo_page(&record(60, made), 0).unwrap();
+    assert!(matches!(made, RedoPage::Apply(_)));
+    drop(made);
+    rel.truncate(Main, BlockNumber(1)).unwrap();
+    bed.pool.check_missing_pages().unwrap();
+}
+
+/// Two threads of recovery find the fork too short for their pages: it becomes as long as the further one needs.
+#[test]
+fn two_threads_that_make_a_fork_longer_make_it_long_enough_and_no_longer() {
+    let bed = bed(64);
+    let image = |number| {
+        let mut image = page::Page::new_zeroed();
+        image.init(0);
+        let block = RecordBlock { image: Some(image), apply_image: true, ..block(9, number) };
+        assert!(matches!(bed.pool.redo_page(&record(50, block), 0).unwrap(), RedoPage::Restored));
+    };
+    let grows = base::stop::arm("buffer.redo.grows");
+    let subject = grows.subject();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| subject.run(|| image(5)));
+        grows.wait_reached();
+        let second = scope.spawn(|| image(6));
+        // Time enough for who does not wait.
+        for _ in 0..10_000 {
+            std::thread::yield_now();
+        }
+        grows.release();
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+    let rel = bed.pool.open(rel(9), Default::default());
+    assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(7));
+    assert_eq!([5, 6].map(|n| pin(&rel, n).read().lsn()), [Lsn(50); 2]);
+}
+
 #[test]
 fn missing_pages_must_be_explained() {
     let bed = bed(16);

@@ -367,11 +367,17 @@ fn the_map_is_read_across_its_pages() {
         page::visibility::set(&mut guard, block, bits);
     };
     let n = BLOCKS_PER_PAGE;
-    (n - 3..n + 2).for_each(|block| set(block, both));
     let lacking = |from, end| {
         let (from, end) = (BlockNumber(from), BlockNumber(end));
         map.first_lacking(from, end, both, &mut MapPin::none()).unwrap().0
     };
+    // There is no map.
+    assert_eq!((lacking(0, 9), lacking(n + 5, n + 9), lacking(7, 7)), (0, n + 5, 7));
+    (n - 3..n + 2).for_each(|block| set(block, both));
+    set(2 * n - 1, both);
+    // Nor has it a third page.
+    assert_eq!((lacking(2 * n - 1, 2 * n + 9), lacking(2 * n - 1, 2 * n)), (2 * n, 2 * n));
+    assert_eq!(lacking(5 * n + 1, 5 * n + 9), 5 * n + 1);
     assert_eq!(lacking(n - 3, n + 9), n + 2);
     assert_eq!(lacking(n - 3, n + 1), n + 1);
     assert_eq!(lacking(n - 4, n + 9), n - 4);

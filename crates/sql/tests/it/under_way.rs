@@ -195,3 +195,25 @@ fn the_failsafe_at_a_server() {
     let said = s.run("VACUUM (VERBOSE, PROCESS_TOAST off) p");
     assert!(!said.contains("failsafe") && said.contains("truncated 100 to 1 pages"), "{said}");
 }
+
+/// Bulk work beside VACUUM leaves room for commits, too: it asks for its turn at every batch of pages.
+#[test]
+fn rewrites_and_index_builds_give_way_to_commits() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int, b text) WITH (autovacuum_enabled=off)",
+        "INSERT INTO p SELECT g, repeat('x', 100) FROM generate_series(1, 9000) g",
+    ]);
+    // As long as the table has no index there is none to be built anew.
+    for sql in ["ALTER TABLE p ALTER a TYPE int8", "VACUUM FULL p", "CREATE INDEX ON p (a)"] {
+        let asked = arm("wal.give_way.asked");
+        std::thread::scope(|scope| {
+            let (subject, db) = (asked.subject(), &db);
+            let worker = scope.spawn(move || subject.run(|| db.session().run(sql)));
+            let reached = asked.is_reached();
+            asked.release();
+            assert_eq!((reached, worker.join().unwrap()), (true, String::new()), "{sql}");
+        });
+    }
+}

@@ -1,6 +1,7 @@
 //! The transaction manager from outside.
 
 mod checkpoints;
+mod cutting;
 mod deadlocks;
 mod locks;
 mod model;

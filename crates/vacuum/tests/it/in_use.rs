@@ -37,6 +37,7 @@ fn a_page_in_use_has_a_second_turn() {
         assert_eq!(r.counts.scanned_pages, before.counts.scanned_pages, "{case}");
         let missed = r.counts.missed_dead_tuples;
         assert!(missed > 0 && r.counts.missed_dead_pages == 1, "{case}");
+        assert_eq!(r.counts.recently_dead_tuples, 0, "no snapshot keeps any: {case}");
         assert_eq!(r.counts.removed_tuples + missed, 1500, "{case}");
         assert_eq!(r.counts.live_tuples, 1500, "{case}");
         assert_eq!(left(&w), (0, 1500 + missed as usize), "{case}");

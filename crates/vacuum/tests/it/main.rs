@@ -8,6 +8,7 @@ mod life;
 mod middle;
 mod one_visit;
 mod passes;
+mod plan;
 mod put_off;
 mod random;
 mod report;

@@ -1,7 +1,7 @@
 //! Pages cleaned in one visit, and what happens to them between the removal of their index entries and their own turn.
 
 use crate::support::{ON, World, left};
-use base::{BlockNumber, Error, Fork, OffsetNumber, Result, SqlState};
+use base::{BlockNumber, Error, Fork, OffsetNumber, Result, SqlState, stop};
 use buffer::{PinnedPage, Strategy};
 use std::sync::{Arc, Mutex};
 use txn::{CommitExtras, Wait};
@@ -186,6 +186,22 @@ fn what_is_not_found_by_its_key_stays_dead_and_goes_the_long_way() {
     assert_eq!(left(&w), (0, 4997));
 }
 
+/// The index is read whole then, and looking up the keys of the pages to come would be in vain.
+#[test]
+fn after_an_entry_that_is_not_found_all_pages_go_the_long_way() {
+    let w = with_indexes(1, 20_000);
+    let t = w.begin();
+    let tid = w.rows(&t.take_snapshot())[&8].0;
+    t.commit(CommitExtras::default()).unwrap();
+    w.change(|k| k % 4 == 0, None);
+    w.lose_entry(0, tid);
+    let r = w.vacuum(&ON);
+    assert_eq!(methods(&r), [IndexMethod::Bulk]);
+    assert_eq!((r.dead_items_removed, left(&w)), (5000, (0, 15_000)));
+    // Those of the first batch, but for the one whose row it is.
+    assert!((1..64).contains(&r.one_visit_pages) && r.pages_before > 130, "{}", r.text());
+}
+
 /// Calls `f` the first time that the second index has lost a batch's entries.
 fn once(w: &World, f: impl FnOnce() -> Result<()> + Send + 'static) {
     let mut f = Some(f);
@@ -237,19 +253,20 @@ fn a_freezing_vacuum_waits_for_a_page_in_use() {
         *keeper.lock().unwrap() = Some(pin);
         Ok(())
     });
-    let done = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|s| {
-        s.spawn(|| {
-            // Let go at some time after it was taken.
-            while !done.load(std::sync::atomic::Ordering::SeqCst) {
-                held.lock().unwrap().take();
-                std::thread::yield_now();
-            }
-        });
-        let r = w.vacuum(&VacuumOptions { freeze: true, ..ON });
-        done.store(true, std::sync::atomic::Ordering::SeqCst);
-        assert_eq!((r.counts.removed_tuples, r.counts.missed_dead_pages), (300, 0));
+    let waits = stop::arm("buffer.cleanup.before_wait");
+    let r = std::thread::scope(|s| {
+        let (subject, w) = (waits.subject(), &w);
+        let options = VacuumOptions { freeze: true, ..ON };
+        let run = s.spawn(move || subject.run(|| w.vacuum_unchecked(&options)));
+        let waited = waits.is_reached();
+        held.lock().unwrap().take();
+        waits.release();
+        assert!(waited);
+        run.join().unwrap().unwrap()
     });
+    assert_eq!((r.counts.removed_tuples, r.counts.missed_dead_pages), (300, 0));
+    assert_eq!(r.all_frozen_pages, u64::from(r.pages_after));
+    w.check();
     assert_eq!(left(&w), (0, 1700));
 }
 

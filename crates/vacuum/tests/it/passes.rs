@@ -1,8 +1,10 @@
 use crate::support::World;
 use base::{BlockNumber, Fork};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use txn::CommitExtras;
+use vacuum::quiet::{PageHistory, Seen};
 use vacuum::report::IndexBypass;
 use vacuum::{IndexCleanup, ThrottleSettings, VacuumOptions};
 
@@ -107,6 +109,66 @@ fn index_cleanup_auto_on_off() {
     // Nothing is left to do.
     let r = w.vacuum(&on);
     assert_eq!((r.index_scans, r.counts.dead_items, r.counts.removed_tuples), (0, 0, 0));
+}
+
+/// What was dead last is on few pages, and goes all the same: the indexes have been read before. (By how much was dead the last pass is of one page
+/// or of many.)
+#[test]
+fn what_is_dead_after_a_pass_goes_too() {
+    let (mut most, mut least) = (0, u64::MAX);
+    for pages in 92..108 {
+        let mut w = World { plain: false, two_visits: true, ..World::with(1, 4096) };
+        w.put_off = Some(false);
+        w.settings.work_mem_bytes = 20 << 10;
+        // Twelve rows a page.
+        w.load(200 * 12, &[b'v'; 620]);
+        w.change(|k| k / 12 < pages && k % 2 == 0, None);
+        let before = w.heap.len_blocks().unwrap().0;
+        assert_eq!(before, 200);
+        let r = w.vacuum(&VacuumOptions::default());
+        let dead = pages as u64 * 6;
+        assert_eq!((r.counts.dead_items, r.dead_items_removed), (dead, dead), "{}", r.text());
+        (most, least) = (r.index_scans.max(most), u64::from(r.index_scans).min(least));
+    }
+    // It began below what memory there is for one pass, and ended above.
+    assert_eq!((most, least), (2, 1));
+}
+
+/// Room is to be found wherever it came to be, whatever becomes of the line pointers there.
+#[test]
+fn the_room_of_pages_whose_line_pointers_stay_is_noted() {
+    for index_cleanup in [IndexCleanup::Auto, IndexCleanup::Off] {
+        let w = World::new();
+        // Four rows a page.
+        w.load(800, &[b'v'; 1900]);
+        w.vacuum(&VacuumOptions::default());
+        let room = || w.heap.free_space_map().get(BlockNumber(7)).unwrap();
+        let before = room();
+        w.change(|k| k == 28 || k == 29, None);
+        let r = w.vacuum(&VacuumOptions { index_cleanup, ..VacuumOptions::default() });
+        assert_eq!((r.bypass, r.counts.dead_items), (IndexBypass::Bypassed, 2));
+        assert!(before < 1000 && room() > 3500, "{before} {}", room());
+    }
+}
+
+/// What a vacuum learns of how pages change: the pages changed since the one before, of all that it reads.
+#[test]
+fn pages_changed_since_the_vacuum_before_are_counted() {
+    let mut w = World::with(0, 1024);
+    w.load(4000, b"some value or other");
+    let all = VacuumOptions { disable_page_skipping: true, ..VacuumOptions::default() };
+    let pages = u64::from(w.vacuum(&all).pages_after);
+    let mut history = PageHistory::default();
+    let (xid, lsn) = (w.ctx.txns.next_xid(), w.ctx.wal.insert_lsn());
+    history.note(None, Seen::default(), pages, xid, lsn);
+    w.settings.freeze.watch = history.watch(0, pages);
+    let rows = w.rows(&w.begin().take_snapshot());
+    let changed: BTreeSet<_> = (0..500).map(|k| rows[&k].0.block).collect();
+    w.change(|k| k < 500, None);
+    let r = w.vacuum(&all);
+    assert_eq!(u64::from(r.counts.scanned_pages), pages);
+    assert_eq!(r.counts.seen.changed_pages, changed.len() as u64);
+    assert!(changed.len() > 2 && (changed.len() as u64) < pages / 2);
 }
 
 #[test]

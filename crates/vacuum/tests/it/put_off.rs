@@ -3,12 +3,15 @@
 use crate::support::{ON, World, left};
 use base::sync::CancelReason;
 use base::{BlockNumber, Fork, stop};
-use buffer::Strategy;
+use buffer::{PinnedPage, Strategy};
 use heap::visibility_map::ALL_VISIBLE;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use txn::{CommitExtras, RowLockMode, Wait};
 use vacuum::quiet::{PageHistory, Seen};
-use vacuum::{IndexCleanup, IndexMethod, ThrottleSettings, VacuumOptions, VacuumReport};
+use vacuum::{
+    CostSource, Costs, IndexCleanup, IndexMethod, Phase, ThrottleSettings, VacuumOptions,
+    VacuumReport,
+};
 
 const VALUE: &[u8] = b"some value that takes a little room";
 
@@ -212,6 +215,48 @@ fn a_page_in_use_is_left_or_waited_for() {
         assert_eq!(w.vacuum(&ON).dead_items_removed, missed + dead as u64);
         assert_eq!(left(&w), (0, 1700));
     }
+}
+
+/// Pins a page when the indexes are being read.
+struct PinWhileIndexesAreRead(Arc<World>, Mutex<Option<PinnedPage>>);
+
+impl CostSource for PinWhileIndexesAreRead {
+    fn generation(&self) -> u64 {
+        let PinWhileIndexesAreRead(w, pin) = self;
+        if w.progress.rows().iter().any(|row| row.phase == Phase::VacuumingIndexes) {
+            let rel = w.heap.relation();
+            pin.lock().unwrap().get_or_insert_with(|| {
+                rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap()
+            });
+        }
+        0
+    }
+    fn costs(&self) -> Costs {
+        Costs::default()
+    }
+}
+
+/// As long as it takes.
+#[test]
+fn a_page_in_use_that_must_be_frozen_is_waited_for() {
+    let w = Arc::new(loaded(20_000, false));
+    w.change(|k| k % 2 == 0, None);
+    let source = Arc::new(PinWhileIndexesAreRead(w.clone(), Mutex::default()));
+    let throttle = Arc::new(ThrottleSettings::from_source(source.clone()));
+    let waits = stop::arm("buffer.cleanup.before_wait");
+    let r = std::thread::scope(|s| {
+        let (subject, w) = (waits.subject(), &w);
+        let options = VacuumOptions { freeze: true, ..ON };
+        let run = s.spawn(move || subject.run(|| w.run_with(&options, throttle)));
+        let waited = waits.is_reached();
+        source.1.lock().unwrap().take();
+        waits.release();
+        assert!(waited);
+        run.join().unwrap().unwrap()
+    });
+    assert_eq!((r.counts.removed_tuples, r.counts.missed_dead_pages), (10_000, 0));
+    assert_eq!((left(&w), r.all_frozen_pages), ((0, 10_000), u64::from(r.pages_after)));
+    w.check();
 }
 
 #[test]

@@ -8,8 +8,8 @@ use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle};
 use disk::Disk;
 use disk::sim::SimDisk;
 use heap::{
-    Heap, HeapContext, HeapOptions, HeapScan, InsertState, PageBatch, ScanOptions, TupleOutcome,
-    UpdateOptions,
+    Heap, HeapContext, HeapOptions, HeapScan, InsertState, MapPin, PageBatch, ScanOptions,
+    TupleOutcome, UpdateOptions,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +63,8 @@ pub struct World {
     pub said: Mutex<Vec<String>>,
     pub settings: VacuumSettings,
     pub progress: ProgressList,
+    /// The locks under which others write to the table beside its own.
+    pub writers_locks: Vec<LockTag>,
     /// Who vacuums.
     pub vacuuming: Mutex<Option<Arc<Backend>>>,
     /// The indexes may be cleaned by their keys.
@@ -306,6 +308,7 @@ impl World {
             // Not the machine's: what a test says of workers is true anywhere.
             settings: VacuumSettings { cores: 2, ..VacuumSettings::default() },
             progress: ProgressList::default(),
+            writers_locks: Vec::new(),
             vacuuming: Mutex::new(None),
             plain: true,
             between: Between::default(),
@@ -500,7 +503,7 @@ impl World {
         let context = VacuumContext {
             backend: &backend,
             lock_tag: TABLE,
-            writers_locks: Vec::new(),
+            writers_locks: self.writers_locks.clone(),
             progress: self.progress.begin(backend.pid, Oid(5), Oid(1000)),
             throttle,
             host: self,
@@ -618,6 +621,11 @@ impl World {
 
 impl VacuumHost for World {
     fn truncate(&self, heap: &Heap, len: BlockNumber) -> Result<()> {
+        // What the map said of it is gone, and logged so, before the cut is.
+        let (map, mut pin) = (heap.visibility_map(), MapPin::none());
+        for block in (len.0..heap.len_blocks()?.0).map(BlockNumber) {
+            assert_eq!(map.bits(block, &mut pin)?, 0, "block {block} of a table cut to {len}");
+        }
         heap.relation().truncate(Fork::Main, len)?;
         heap.visibility_map().truncate(len)
     }

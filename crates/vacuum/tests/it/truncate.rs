@@ -1,7 +1,7 @@
 use crate::support::{TABLE, World};
-use base::{BlockNumber, Fork};
+use base::{BlockNumber, Fork, Oid};
 use heap::{HeapScan, MapPin, PageBatch, ScanOptions};
-use txn::{CommitExtras, LockMode, Wait};
+use txn::{CommitExtras, LockMode, LockTag, Wait};
 use vacuum::VacuumOptions;
 use vacuum::truncate::worth_it;
 
@@ -16,6 +16,10 @@ fn the_empty_end_is_cut_off() {
     assert!(r.text().contains(&format!("pages: {} removed", r.pages_before - r.pages_after)));
     assert!(w.said.lock().unwrap().iter().any(|s| s.contains("truncated")));
     assert_eq!(w.count(), 1000);
+    // There is no room any more.
+    let room = |n| w.heap.free_space_map().get(BlockNumber(n)).unwrap();
+    assert!((r.pages_after..r.pages_before).all(|n| room(n) == 0));
+    assert!(w.heap.free_space_map().find(4000).unwrap().is_none_or(|b| b.0 < r.pages_after));
     w.load_more(6000..7000, b"x");
     w.change(|_| true, None);
     let r = w.vacuum(&VacuumOptions { truncate: false, ..VacuumOptions::default() });
@@ -59,6 +63,57 @@ fn not_while_somebody_writes() {
     assert_eq!(w.heap.len_blocks().unwrap(), before);
     reader.commit(CommitExtras::default()).unwrap();
     assert_eq!(w.vacuum(&VacuumOptions::default()).pages_after, 0);
+}
+
+/// As a TOAST table's, whose writers lock the table that it is of: of the two locks none is kept while the other is not to be had, and
+/// both are given up once the table has been cut.
+#[test]
+fn not_while_somebody_writes_under_another_lock() {
+    const OWNER: LockTag = LockTag::Relation { database: Oid(5), relation: Oid(999) };
+    let w = World { writers_locks: vec![OWNER], ..World::new() };
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let writer = w.begin();
+    writer.lock(OWNER, LockMode::RowExclusive, Wait::Block).unwrap();
+    let w = &w;
+    let held = || {
+        let vacuum = w.vacuuming.lock().unwrap().clone().unwrap();
+        [TABLE, OWNER].map(|tag| w.ctx.txns.locks().holds(&vacuum, &tag, LockMode::Exclusive))
+    };
+    let refused = base::stop::arm("vacuum.truncate.refused");
+    let r = std::thread::scope(|s| {
+        let subject = refused.subject();
+        let run = s.spawn(move || subject.run(|| w.vacuum_unchecked(&VacuumOptions::default())));
+        assert!(refused.is_reached(), "the other lock is not asked for");
+        assert_eq!(held(), [false; 2]);
+        assert_eq!(w.heap.len_blocks().unwrap().0, w.progress.rows()[0].heap_blks_total as u32);
+        writer.commit(CommitExtras::default()).unwrap();
+        refused.release();
+        run.join().unwrap().unwrap()
+    });
+    assert_eq!(r.pages_after, 0);
+
+    w.load_more(0..3000, b"some value of middling length");
+    w.change(|k| k > 0, None);
+    let (end_found, last) = (
+        base::stop::arm("vacuum.truncate.end_found"),
+        base::stop::arm("vacuum.phase.final_cleanup"),
+    );
+    for (point, holds) in [(end_found, true), (last, false)] {
+        std::thread::scope(|s| {
+            let subject = point.subject();
+            let run = s.spawn(move || {
+                subject.run(|| w.vacuum_unchecked(&VacuumOptions::default()).unwrap())
+            });
+            point.wait_reached();
+            assert_eq!(held(), [holds; 2]);
+            point.release();
+            run.join().unwrap();
+        });
+        w.load_more(4000..7000, b"some value of middling length");
+        w.change(|k| k > 0, None);
+    }
+    assert_eq!(w.count(), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A failed write or sync is final.
 
 use base::{SqlState, Xid};
-use disk::sim::SimDisk;
+use disk::sim::{Fault, Operation, SimDisk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wal::{FIRST_LSN, Reader, RecordBuilder, ResourceManager, Wal, WalConfig};
@@ -59,6 +59,32 @@ fn a_full_disk_is_final_too() {
     disk.heal();
     assert!(wal.flush(end).is_err());
     assert_eq!(hooked.load(Ordering::SeqCst), 1);
+}
+
+/// The next segment was made ahead, but its folder could not be synced: that is done before it is used.
+#[test]
+fn a_segments_name_is_durable_before_anything_in_it() {
+    let (disk, wal, hooked) = start();
+    wal.flush(insert(&wal, 15 << 20)).unwrap();
+    disk.inject(Fault {
+        operation: Operation::Sync,
+        path_contains: "wal".to_owned(),
+        // That of the file itself comes first.
+        after: 1,
+        error: 5,
+        once: true,
+    });
+    let syncs = disk.counts().dir_syncs;
+    wal.writer_round().unwrap();
+    assert_eq!((disk.counts().dir_syncs, hooked.load(Ordering::SeqCst)), (syncs + 1, 0));
+    let ends = [insert(&wal, 2 << 20), insert(&wal, 100)];
+    wal.flush(ends[1]).unwrap();
+    for seed in 0..10 {
+        let mut reader = Reader::new(disk.after_crash(seed), "wal", FIRST_LSN, 1);
+        reader.next().unwrap().unwrap();
+        let read = ends.map(|_| reader.next().unwrap().map(|r| r.end_lsn));
+        assert_eq!(read, ends.map(Some), "seed {seed}");
+    }
 }
 
 #[test]
