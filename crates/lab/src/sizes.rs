@@ -39,7 +39,7 @@ pub fn full(experiment: &str) -> Size {
         "longtx" => Size { scale: 15.0, rows: Some(1_000_000), peers_s: Some(60), ..small },
         "explain" => Size { rows: Some(2_000_000), ..small },
         "waves" => Size { scale: 2.0, rows: Some(10_000_000), rounds: 3, ..small },
-        "queue" => Size { scale: 4.0, rounds: 3, ..small },
+        "queue" => Size { scale: 2.0, ..small },
         _ => small,
     }
 }
