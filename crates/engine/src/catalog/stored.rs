@@ -7,6 +7,7 @@
 use base::{Result, err};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use types::json::brackets_open;
 
 /// How deep brackets may stand within each other. An operator's operand is three deeper than the operator.
 const DEEPEST: usize = 3000;
@@ -18,7 +19,7 @@ const DEEPEST: usize = 3000;
 pub fn to_text<T: Serialize + ?Sized>(tree: &T) -> Result<String> {
     let text = serde_json::to_string(tree)
         .map_err(|e| err!(INTERNAL_ERROR, "a tree does not serialise: {e}"))?;
-    if depth(&text) > DEEPEST {
+    if brackets_open(&text) > DEEPEST {
         return Err(err!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
     }
     Ok(text)
@@ -36,34 +37,14 @@ pub fn from_text<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     Ok(tree)
 }
 
-/// The most brackets that are open at one place.
-fn depth(json: &str) -> usize {
-    let (mut open, mut most) = (0usize, 0);
-    let (mut quoted, mut escaped) = (false, false);
-    for b in json.bytes() {
-        match b {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = quoted,
-            b'"' => quoted = !quoted,
-            b'[' | b'{' if !quoted => {
-                open += 1;
-                most = most.max(open);
-            }
-            b']' | b'}' if !quoted => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn brackets_in_strings_do_not_count() {
-        assert_eq!(depth(r#"{"a]": ["[[\"[", [1], "\\"], "b": {"c": "}"}}"#), 3);
-        assert_eq!(depth("null"), 0);
+        assert_eq!(brackets_open(r#"{"a]": ["[[\"[", [1], "\\"], "b": {"c": "}"}}"#), 3);
+        assert_eq!(brackets_open("null"), 0);
     }
 
     #[test]

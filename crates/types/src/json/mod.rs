@@ -47,6 +47,11 @@ fn too_deep() -> base::Error {
 
 /// True for text that is nested deeper than what goes through its parts may go.
 fn is_too_deep(text: &str) -> bool {
+    brackets_open(text) > DEPTH_MAX
+}
+
+/// The most brackets that are open at one place of a json text.
+pub fn brackets_open(text: &str) -> usize {
     let mut depth = 0usize;
     let mut deepest = 0;
     let (mut quoted, mut escaped) = (false, false);
@@ -63,7 +68,7 @@ fn is_too_deep(text: &str) -> bool {
             _ => {}
         }
     }
-    deepest > DEPTH_MAX
+    deepest
 }
 
 /// The text, if it is json of bounded depth; with `escapes`, if characters can be made of its escapes too.
