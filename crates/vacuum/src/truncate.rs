@@ -34,7 +34,7 @@ const MIN_PAGES: u32 = 1000;
 const MIN_FRACTION: u32 = 16;
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// What others may be made to wait.
+/// What others may be made to wait for each of the locks.
 const IN_QUEUE: Duration = Duration::from_millis(5);
 const CHECK_WAITERS: Duration = Duration::from_millis(20);
 

@@ -247,6 +247,24 @@ pub struct FuncCall {
     pub sql_syntax: bool,
 }
 
+impl FuncCall {
+    /// A call with nothing but its arguments.
+    pub fn plain(name: Vec<String>, args: Vec<FuncArg>) -> FuncCall {
+        FuncCall {
+            name,
+            args,
+            star: false,
+            distinct: false,
+            variadic: false,
+            order_by: Vec::new(),
+            within_group: false,
+            filter: None,
+            over: None,
+            sql_syntax: false,
+        }
+    }
+}
+
 /// A value with FORMAT JSON behind it, or not.
 #[derive(Clone, Debug)]
 pub struct JsonArg {

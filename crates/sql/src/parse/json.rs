@@ -18,18 +18,7 @@ enum Object {
 }
 
 fn function_call(name: &str, args: Vec<FuncArg>) -> FuncCall {
-    FuncCall {
-        name: vec!["pg_catalog".into(), name.into()],
-        args,
-        star: false,
-        distinct: false,
-        variadic: false,
-        order_by: Vec::new(),
-        within_group: false,
-        filter: None,
-        over: None,
-        sql_syntax: false,
-    }
+    FuncCall::plain(vec!["pg_catalog".into(), name.into()], args)
 }
 
 impl Parser<'_> {

@@ -15,18 +15,9 @@ fn arg(value: Expr) -> FuncArg {
 impl Parser<'_> {
     /// A call in SQL's own syntax.
     pub fn sql_call(&self, name: &str, args: Vec<Expr>, loc: Loc) -> Expr {
-        let call = FuncCall {
-            name: vec!["pg_catalog".into(), name.into()],
-            args: args.into_iter().map(arg).collect(),
-            star: false,
-            distinct: false,
-            variadic: false,
-            order_by: Vec::new(),
-            within_group: false,
-            filter: None,
-            over: None,
-            sql_syntax: true,
-        };
+        let args = args.into_iter().map(arg).collect();
+        let plain = FuncCall::plain(vec!["pg_catalog".into(), name.into()], args);
+        let call = FuncCall { sql_syntax: true, ..plain };
         node(ExprKind::Call(Box::new(call)), loc)
     }
 
@@ -499,18 +490,7 @@ impl Parser<'_> {
 
     pub fn plain_call(&mut self, name: Vec<String>, loc: Loc) -> Result<Expr> {
         self.expect_op("(")?;
-        let mut call = FuncCall {
-            name,
-            args: Vec::new(),
-            star: false,
-            distinct: false,
-            variadic: false,
-            order_by: Vec::new(),
-            within_group: false,
-            filter: None,
-            over: None,
-            sql_syntax: false,
-        };
+        let mut call = FuncCall::plain(name, Vec::new());
         if self.is_op("*") && self.is_op_at(1, ")") {
             self.skip(1);
             call.star = true;
