@@ -16,7 +16,7 @@ use crate::schema::{Bound, Value};
 use crate::skip::{Place, last_place, next_place};
 use crate::tidy::{LEAVES_MOST, is_spent};
 use crate::tree::{Btree, ReadPage};
-use base::{BlockNumber, Lsn, OffsetNumber, Result, Tid};
+use base::{BlockNumber, Csn, Lsn, OffsetNumber, Result, Tid};
 use buffer::PinnedPage;
 use page::btree::{self as layout, Attributes, Item, NO_BLOCK, PageRef};
 use std::cmp::Ordering;
@@ -70,6 +70,10 @@ struct Leaf {
     killed: Vec<u32>,
     /// All its entries were known dead already.
     spent: bool,
+    /// All that is on the leaf and not known dead is among the entries, to be judged by a snapshot of this CSN.
+    whole_for: Option<Csn>,
+    /// So many, from the first on, led to rows that are gone.
+    gone: usize,
     current: usize,
 }
 
@@ -88,6 +92,8 @@ pub struct BtreeScan {
     marked_leaf: Option<Box<Leaf>>,
     /// Leaves that it may still take out.
     may_tidy: u8,
+    /// What its rows are judged by, if who scans has said so.
+    snapshot: Option<Csn>,
 }
 
 /// On one leaf a scan skips so often to get to its first match; then its entries are looked at one by one.
@@ -109,7 +115,8 @@ impl Btree {
             started: false,
             mark: None,
             marked_leaf: None,
-            may_tidy: if options.tidies { LEAVES_MOST } else { 0 },
+            may_tidy: leaves_to_tidy(options),
+            snapshot: None,
         }
     }
     /// The page to the left of `block`, which linked to `prev` when it was read; `None` at the left end.
@@ -167,10 +174,12 @@ impl Btree {
 }
 
 impl BtreeScan {
-    /// Lets go of its pages, in the midst or at the end, and forgets where it was. It gives nothing more until [`BtreeScan::rescan`].
+    /// Lets go of its pages, in the midst or at the end, and forgets where it was: what follows is another statement's. It gives nothing more
+    /// until [`BtreeScan::rescan`].
     pub fn let_go(&mut self) {
         self.pause();
         self.nearby = Nearby::default();
+        self.may_tidy = leaves_to_tidy(self.options);
     }
 
     /// Lets go of its pages; the next [`BtreeScan::rescan`] looks first where it was.
@@ -192,6 +201,11 @@ impl BtreeScan {
         self.pause();
         self.bounds = bounds;
         self.started = false;
+    }
+    /// Every row that the scan leads to is judged by a snapshot of `csn`, from the next leaf on: entries whose rows are known to be gone for it
+    /// may be left out (`gone`).
+    pub fn judge_by(&mut self, csn: Csn) {
+        self.snapshot = Some(csn);
     }
     /// The index.
     pub fn tree(&self) -> &Arc<Btree> {
@@ -269,6 +283,13 @@ impl BtreeScan {
         if self.leaf.killed.len() < self.leaf.entries.len() {
             self.leaf.killed.push(self.leaf.current as u32);
         }
+    }
+    /// The row of the entry last returned is gone for the snapshot that the scan is judged by, and stays so: whatever is behind it was removed by who
+    /// has committed, or made by who has rolled back.
+    #[inline]
+    pub fn current_is_gone(&mut self) {
+        // An entry that was gone back to counts once.
+        self.leaf.gone += usize::from(self.leaf.gone == self.leaf.current);
     }
     /// Remembers the place of the entry last returned.
     pub fn mark(&mut self) {
@@ -479,6 +500,8 @@ impl BtreeScan {
         leaf.keys.clear();
         leaf.killed.clear();
         leaf.spent = false;
+        leaf.whole_for = None;
+        leaf.gone = 0;
         leaf.block = page.block;
         self.nearby.note(page.block, self.rebuilds);
         leaf.prev = view.prev();
@@ -517,12 +540,19 @@ impl BtreeScan {
                 Some(Place::Here) | None => {}
             }
         }
+        let passed_over = self
+            .snapshot
+            .is_some_and(|csn| tree.logged && tree.shared.gone.is_gone(page.block, leaf.lsn, csn));
+        let to = if passed_over { from } else { to };
+        let whole = from <= view.first_data() && to > view.count() && tree.logged;
+        leaf.whole_for = self.snapshot.filter(|_| whole);
         for offset in from..to {
             if view.is_dead(offset) {
                 continue;
             }
             let item = view.item(offset);
             if !self.bounds.filters.is_empty() && !self.bounds.passes(&tree.schema, item) {
+                leaf.whole_for = None;
                 continue;
             }
             let mut key = (0, 0);
@@ -550,12 +580,23 @@ impl BtreeScan {
         leaf.pin = if self.options.index_only || !tree.logged { Some(page.unlock()) } else { None };
     }
 
-    /// Marks on the page what was killed, before the leaf is left; and takes the leaf out if nothing else is on it.
+    /// Marks on the page what was killed, before the leaf is left; and takes the leaf out if nothing else is on it, or notes that all of it is gone.
     fn finish_leaf(&mut self) {
         if !self.leaf.killed.is_empty() {
+            // What is left is looked at again: the next scan may take out the leaf.
+            self.leaf.whole_for = None;
             self.mark_killed();
         }
+        self.note_gone();
         self.take_out_spent();
+    }
+
+    fn note_gone(&mut self) {
+        let leaf = &mut self.leaf;
+        let all = leaf.gone == leaf.entries.len() && leaf.gone > 0;
+        if let (Some(csn), true) = (leaf.whole_for.take(), all) {
+            self.tree.shared.gone.note(leaf.block, leaf.lsn, csn);
+        }
     }
 
     fn take_out_spent(&mut self) {
@@ -608,6 +649,10 @@ impl BtreeScan {
         });
         self.leaf.spent = self.may_tidy > 0 && is_spent(view);
     }
+}
+
+fn leaves_to_tidy(options: ScanOptions) -> u8 {
+    if options.tidies { LEAVES_MOST } else { 0 }
 }
 
 impl Leaf {

@@ -9,6 +9,7 @@
 //! A split whose link never reached the parent is marked on its left half; the next writer to come by finishes it.
 
 use crate::apply;
+use crate::gone::GoneLeaves;
 use crate::log::{Block, Change};
 use crate::schema::{Bound, KeySchema};
 use base::sync::{Mutex, Rank};
@@ -93,6 +94,8 @@ pub(crate) struct Shared {
     pub(crate) deletion: Mutex<()>,
     /// So many check the tree at rest: readers take nothing out of it.
     pub(crate) still: AtomicU32,
+    /// Leaves that scans pass over.
+    pub(crate) gone: GoneLeaves,
     /// The next XID when each of those began who delete entries without a snapshot, and are at it.
     visits: Mutex<SmallVec<[u64; 4]>>,
 }
@@ -170,6 +173,7 @@ impl Btree {
                     rebuilds: AtomicU64::new(0),
                     deletion: Mutex::new(DELETION_RANK, ()),
                     still: AtomicU32::new(0),
+                    gone: GoneLeaves::default(),
                     visits: Mutex::new(VISITS_RANK, SmallVec::new()),
                 })
             })

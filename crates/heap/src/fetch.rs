@@ -3,7 +3,8 @@
 use crate::heap::Heap;
 use crate::prune::Verdict;
 use crate::visibility::{
-    Dirty, Hints, Horizon, is_surely_dead, satisfies_dirty, satisfies_mvcc, satisfies_vacuum,
+    Dirty, Hints, Horizon, is_gone, is_surely_dead, satisfies_dirty, satisfies_mvcc,
+    satisfies_vacuum,
 };
 use base::{Fork, OffsetNumber, Result, Tid, Xid};
 use buffer::{PinnedPage, Strategy};
@@ -74,6 +75,14 @@ pub struct Fetched {
     pub found: bool,
     /// Every version behind this address is dead to all: the index entry may be killed.
     pub all_dead: bool,
+    /// Every version behind this address is gone for the snapshot, and for all that see what it sees: dead to all, or taken away by another
+    /// transaction, which has committed.
+    pub gone: bool,
+}
+
+impl Fetched {
+    /// There is no such page: nothing is known of what was there.
+    const NO_PAGE: Fetched = Fetched { found: false, all_dead: false, gone: false };
 }
 
 /// A step along a HOT chain.
@@ -137,15 +146,13 @@ impl Heap {
         if state.pin.as_ref().is_none_or(|p| p.block() != tid.block) {
             state.pin = None;
             let pin = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
-            let Some(pin) = pin else { return Ok(Fetched { found: false, all_dead: false }) };
+            let Some(pin) = pin else { return Ok(Fetched::NO_PAGE) };
             self.prune_on_access(&pin)?;
             state.pin = Some(pin);
         }
-        let Some(pin) = &state.pin else {
-            return Ok(Fetched { found: false, all_dead: false });
-        };
+        let Some(pin) = &state.pin else { return Ok(Fetched::NO_PAGE) };
         let guard = pin.read();
-        let mut all_dead = true;
+        let (mut all_dead, mut gone) = (true, true);
         for (at, tuple) in Chain::new(&guard, tid.offset) {
             let seen = satisfies_mvcc(&tuple, snapshot, &mut state.hints)?;
             if state.hints.bits != 0 {
@@ -153,14 +160,17 @@ impl Heap {
             }
             if seen {
                 slot.set(Tid::new(tid.block, at), &tuple);
-                return Ok(Fetched { found: true, all_dead: false });
+                return Ok(Fetched { found: true, all_dead: false, gone: false });
             }
+            let mut dead = false;
             if all_dead {
                 let horizon = state.horizon.get_or_insert_with(|| self.exact_horizon());
-                all_dead = is_surely_dead(&tuple, &self.ctx.txns, horizon)?;
+                dead = is_surely_dead(&tuple, &self.ctx.txns, horizon)?;
             }
+            all_dead &= dead;
+            gone = gone && (dead || is_gone(&tuple, snapshot)?);
         }
-        Ok(Fetched { found: false, all_dead })
+        Ok(Fetched { found: false, all_dead, gone })
     }
 
     /// Fetches the very version at `tid` if `snapshot` sees it (`ctid = …`).

@@ -1,7 +1,7 @@
 //! Where a tuple is judged: seen by a snapshot, in the way of an update, dead for a cleaner.
 //!
 //! # Purpose
-//! Five questions about one tuple: [`satisfies_mvcc`] (may this snapshot see it), [`satisfies_dirty`] (does it
+//! Six questions about one tuple: [`satisfies_mvcc`] (may this snapshot see it), [`is_gone`] (or will none see it that comes after), [`satisfies_dirty`] (does it
 //! exist as of now, whoever made it: unique checks), [`satisfies_self`], [`satisfies_update`] (may this
 //! command change it) and [`satisfies_vacuum`] (can anybody still see it).
 //!
@@ -142,6 +142,33 @@ pub fn satisfies_mvcc(t: &TupleView<'_>, snapshot: &Snapshot, hints: &mut Hints)
         hints.bits |= XMAX_INVALID;
     }
     Ok(true)
+}
+
+/// Is a tuple that `snapshot` does not see gone for it and for every snapshot that sees what it sees? That is so where who made the tuple rolled
+/// back, or where another transaction that the snapshot sees took it away; the own transaction may yet roll back.
+///
+/// # Errors
+/// When the commit log can't be read.
+pub fn is_gone(t: &TupleView<'_>, snapshot: &Snapshot) -> Result<bool> {
+    let mask = t.infomask();
+    // Who is at work, or committed later than the snapshot, may have made it for those who come.
+    let made = match mask & XMIN_FROZEN {
+        XMIN_FROZEN => true,
+        XMIN_INVALID => return Ok(true),
+        XMIN_COMMITTED => snapshot.sees_committed(t.raw_xmin())?,
+        _ => {
+            let xmin = t.raw_xmin();
+            !xmin.is_normal() || (!snapshot.is_mine(xmin) && snapshot.sees(xmin)?)
+        }
+    };
+    let xmax = t.xmax();
+    if !made || mask & XMAX_INVALID != 0 || !xmax.is_normal() {
+        return Ok(false);
+    }
+    if mask & XMAX_COMMITTED != 0 {
+        return snapshot.sees_committed(xmax);
+    }
+    Ok(!snapshot.is_mine(xmax) && snapshot.sees(xmax)?)
 }
 
 /// [`satisfies_mvcc`] for a tuple that the own transaction inserted.

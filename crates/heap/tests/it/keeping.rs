@@ -196,6 +196,64 @@ fn what_an_old_snapshot_sees_is_not_dead_to_all() {
     assert_eq!((fetch(tids[2]), live(tids[2])), ((true, false), false));
 }
 
+/// What is gone for one snapshot is left out for all later ones, though an older one sees it: so it must not come back.
+#[test]
+fn gone_is_what_no_later_snapshot_will_see() {
+    let w = world();
+    let tids = rows(&w, 8);
+    let old = w.begin();
+    let snapshot = old.take_snapshot();
+    delete(&w, tids[0]);
+    let newer = update(&w, tids[1], HOT);
+    delete(&w, newer);
+    update(&w, tids[2], COLD);
+    update(&w, tids[3], HOT);
+    let aborted = w.begin();
+    w.heap.delete(&aborted, tids[4], Wait::NoWait).unwrap();
+    aborted.abort().unwrap();
+    let by_none = {
+        let t = w.begin();
+        let tid = w.insert(&t, 102, b"row");
+        t.abort().unwrap();
+        tid
+    };
+    let running = w.begin();
+    w.heap.delete(&running, tids[5], Wait::NoWait).unwrap();
+    let reader = w.begin();
+    w.heap.delete(&reader, tids[6], Wait::NoWait).unwrap();
+    let made = w.insert(&reader, 100, b"row");
+    let by_other = w.insert(&running, 101, b"row");
+    reader.advance_command().unwrap();
+    let now = reader.take_snapshot();
+    let fetch = |tid, snapshot: &_| {
+        // With hints on the page and without.
+        let [a, b] = [(); 2].map(|()| {
+            let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
+            let got = w.heap.fetch(tid, snapshot, &mut state, &mut slot).unwrap();
+            (got.found, got.gone)
+        });
+        assert_eq!(a, b);
+        a
+    };
+    let [seen, gone, hidden] = [(true, false), (false, true), (false, false)];
+    assert_eq!(tids[..3].iter().map(|t| fetch(*t, &now)).collect::<Vec<_>>(), [gone; 3]);
+    assert_eq!([3, 4, 5, 7].map(|n: usize| fetch(tids[n], &now)), [seen; 4]);
+    // The own transaction may roll back, another one commit.
+    assert_eq!(fetch(tids[6], &now), hidden);
+    assert_eq!(fetch(made, &now), seen);
+    assert_eq!(fetch(by_other, &now), hidden);
+    assert_eq!(fetch(by_none, &now), gone);
+    // Made and taken away since the old snapshot: that one says nothing of others.
+    assert_eq!(fetch(tids[0], &snapshot), seen);
+    assert_eq!(fetch(made, &snapshot), hidden);
+    running.commit(CommitExtras::default()).unwrap();
+    let later = w.begin().take_snapshot();
+    assert_eq!(fetch(tids[5], &later), gone);
+    assert_eq!(fetch(tids[5], &now), seen);
+    assert_eq!(fetch(by_other, &now), hidden);
+    assert_eq!(fetch(by_other, &later), seen);
+}
+
 /// An address that an index scan copied and somebody else's version has now.
 #[test]
 fn no_index_entry_leads_to_a_heap_only_version() {

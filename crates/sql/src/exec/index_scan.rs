@@ -10,7 +10,7 @@ use btree::{Btree, BtreeScan, Condition, Direction, ScanBounds, ScanOptions};
 use engine::catalog::model::{Index, Table};
 use expr::code::{Code, compile, int_of};
 use expr::ops::compare;
-use heap::{FetchState, MapPin, TupleSlot};
+use heap::{FetchState, Fetched, MapPin, TupleSlot};
 use std::sync::Arc;
 use types::{Datum, oids};
 
@@ -365,6 +365,16 @@ pub(crate) struct IndexScanNode {
     told: Told,
 }
 
+/// The row of the entry last returned is not there.
+fn pass_over(scan: &mut BtreeScan, fetched: Fetched) {
+    if fetched.all_dead {
+        scan.kill_current();
+    }
+    if fetched.gone {
+        scan.current_is_gone();
+    }
+}
+
 impl IndexScanNode {
     pub(crate) fn new(
         scan: &TableScan,
@@ -411,7 +421,7 @@ impl IndexScanNode {
     }
 
     /// Moves to the next range; false if there is none.
-    fn advance(&mut self, tree: &Arc<Btree>) -> bool {
+    fn advance(&mut self, cx: &Cx<'_>, tree: &Arc<Btree>) -> bool {
         let Some(bounds) = self.ranges.next(tree) else {
             self.active = false;
             return false;
@@ -427,6 +437,9 @@ impl IndexScanNode {
                 let options = ScanOptions { direction, index_only: self.index_only, tidies };
                 self.scan = Some(tree.scan(bounds, options));
             }
+        }
+        if let Some(scan) = &mut self.scan {
+            scan.judge_by(cx.x.snapshot.csn);
         }
         self.active = true;
         true
@@ -456,13 +469,13 @@ impl IndexScanNode {
             self.ranges = self.keyed.ranges(cx, self.backward)?;
             self.prepared = true;
             noted.scans += 1;
-            self.advance(&tree);
+            self.advance(cx, &tree);
         }
         let mut seen = 0u32;
         while self.active {
             let Some(scan) = &mut self.scan else { break };
             let Some(tid) = scan.next_unless(&|| cx.poll())? else {
-                if !self.advance(&tree) {
+                if !self.advance(cx, &tree) {
                     break;
                 }
                 // There may be nothing in any of them.
@@ -484,9 +497,7 @@ impl IndexScanNode {
                     self.told.heap_fetches += 1;
                     let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
                     if !f.found {
-                        if f.all_dead {
-                            scan.kill_current();
-                        }
+                        pass_over(scan, f);
                         continue;
                     }
                 }
@@ -513,9 +524,7 @@ impl IndexScanNode {
             } else {
                 let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
                 if !f.found {
-                    if f.all_dead {
-                        scan.kill_current();
-                    }
+                    pass_over(scan, f);
                     continue;
                 }
                 noted.tuples_fetched += 1;

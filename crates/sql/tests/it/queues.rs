@@ -1,6 +1,8 @@
 //! Queues: who looks for the oldest row clears away what is in the way of the next look, and nothing that anybody still sees.
 
 use crate::support::{Connection, Database};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 const OLDEST: &str = "SELECT id FROM jobs ORDER BY id LIMIT 1";
 
@@ -79,6 +81,115 @@ fn what_an_old_snapshot_sees_stays() {
     idle.check(&[(seen, "5000|1|12502500")]);
     idle.run_each(&["COMMIT"]);
     s.check(&[("SELECT bt_index_parent_check('jobs_pkey', true, true)", "")]);
+}
+
+/// How many of the table's pages the session's look for the oldest row visits.
+fn visits(s: &mut Connection) -> u32 {
+    let plan = s.run(&format!("EXPLAIN (ANALYZE, BUFFERS, COSTS off, TIMING off) {OLDEST}"));
+    let (_, hit) = plan.split_once("shared hit=").expect("buffers");
+    hit.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_is_gone_for_all_but_an_old_snapshot_is_looked_at_once() {
+    let db = Database::new();
+    let (mut s, mut idle) = (db.session(), db.session());
+    queue(&mut s);
+    idle.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM jobs"]);
+    s.run_each(&["DELETE FROM jobs WHERE id <= 4500"]);
+    let (first, then) = (visits(&mut s), visits(&mut s));
+    assert!(first > 30 && then < 20, "{first}, {then}");
+    let before = leaves(&mut s);
+    idle.check(&[("SELECT count(*), min(id) FROM jobs WHERE id > 0", "5000|1")]);
+    // A row among them makes its leaf another one.
+    s.run_each(&["INSERT INTO jobs VALUES (0, 'first of all')"]);
+    s.check(&[(OLDEST, "0"), ("DELETE FROM jobs WHERE id = 0", ""), (OLDEST, "4501")]);
+    // It is not left at that for ever: once nobody sees them, leaves are taken out.
+    idle.run_each(&["COMMIT"]);
+    let enough = (0..600).position(|_| {
+        s.check(&[(OLDEST, "4501")]);
+        leaves(&mut s) <= 4
+    });
+    assert!(enough.is_some(), "{} of {before}", leaves(&mut s));
+    s.check(&[("SELECT bt_index_parent_check('jobs_pkey', true, true)", "")]);
+}
+
+/// A session, and whether it has a transaction open.
+struct Actor {
+    session: Connection,
+    is_open: bool,
+    savepoint: bool,
+}
+
+impl Actor {
+    fn act(&mut self, random: &mut SmallRng) {
+        let id = random.random_range(0..300);
+        let near = format!("id BETWEEN {id} AND {}", id + random.random_range(0..40));
+        let statement = match random.random_range(0..10) {
+            0 if !self.is_open => "BEGIN".to_owned(),
+            1 if !self.is_open => "BEGIN ISOLATION LEVEL REPEATABLE READ".to_owned(),
+            0 if !self.savepoint => "SAVEPOINT s".to_owned(),
+            0 => "ROLLBACK TO s".to_owned(),
+            1 => "COMMIT".to_owned(),
+            2 if self.is_open => "ROLLBACK".to_owned(),
+            2 | 3 => format!("INSERT INTO jobs SELECT {id}, 0, pad FROM pads WHERE which < 2"),
+            4 | 5 => format!("UPDATE jobs SET v = v + 1 WHERE {near}"),
+            6 => format!("UPDATE jobs SET id = id + 7 WHERE {near}"),
+            _ => format!("DELETE FROM jobs WHERE {near}"),
+        };
+        self.is_open = match statement.as_str() {
+            "COMMIT" | "ROLLBACK" => false,
+            begin if begin.starts_with("BEGIN") => true,
+            _ => self.is_open,
+        };
+        self.savepoint = self.is_open && (self.savepoint || statement == "SAVEPOINT s");
+        // Who would wait for another's row is told so, and gives up what he has begun.
+        let said = self.session.run(&statement);
+        if ["55P03", "40001"].iter().any(|state| said.starts_with(state)) {
+            let _ = self.session.run("ROLLBACK");
+            (self.is_open, self.savepoint) = (false, false);
+        } else {
+            assert_eq!(said, "", "{statement}");
+        }
+    }
+
+    /// The table by its index and without it.
+    fn compare(&mut self, context: &str) {
+        let all = "SELECT count(*), sum(id), sum(v), min(id), max(id) FROM jobs WHERE id >= 0";
+        let [by_index, by_heap] = ["off", "on"].map(|seqscan| {
+            self.session.run_each(&[&format!("SET enable_seqscan = {seqscan}")]);
+            self.session.run(all)
+        });
+        assert_eq!(by_index, by_heap, "{context}");
+    }
+}
+
+#[test]
+fn index_and_table_tell_everybody_the_same_at_any_time() {
+    for seed in 0..2 {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let db = Database::new();
+        let mut s = db.session();
+        s.run_each(&[
+            "CREATE TABLE pads AS SELECT n AS which, repeat(chr(97 + n), 300) AS pad FROM generate_series(0, 20) n",
+            "CREATE TABLE jobs (id int, v int, pad text) WITH (autovacuum_enabled = off)",
+            "CREATE INDEX ON jobs (id, pad)",
+            "INSERT INTO jobs SELECT g, 0, pad FROM generate_series(0, 299) g, pads WHERE which = g % 21",
+        ]);
+        let settings = ["SET lock_timeout = 1", "SET enable_bitmapscan = off"];
+        let mut actors: Vec<Actor> = (0..4)
+            .map(|_| Actor { session: db.session(), is_open: false, savepoint: false })
+            .collect();
+        actors.iter_mut().for_each(|a| a.session.run_each(&settings));
+        for step in 0..150 {
+            actors[random.random_range(0..4)].act(&mut random);
+            if random.random_range(0..30) == 0 {
+                s.run_each(&["VACUUM jobs"]);
+            }
+            let who = random.random_range(0..4);
+            actors[who].compare(&format!("seed {seed}, step {step}, session {who}"));
+        }
+    }
 }
 
 /// A catalog's index is rebuilt beside its readers: they take nothing out of it.

@@ -3,7 +3,7 @@
 use super::cleaner::Entries;
 use crate::common::{World, read_key};
 use base::sync::Arc;
-use base::{BlockNumber, Fork, OffsetNumber, Tid};
+use base::{BlockNumber, Csn, Fork, OffsetNumber, Tid};
 use buffer::Strategy;
 use heap::{FetchState, Heap, TupleSlot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,8 @@ use txn::Snapshot;
 pub struct Index {
     entries: BTreeMap<u64, BTreeSet<Tid>>,
     keys: BTreeMap<Tid, u64>,
+    /// Entries whose rows were gone for a snapshot of this CSN, and so are for later ones.
+    gone: BTreeMap<Tid, Csn>,
 }
 
 impl Entries for Index {
@@ -30,6 +32,7 @@ impl Index {
     }
     /// Takes an entry out.
     pub fn forget(&mut self, tid: Tid) {
+        self.gone.remove(&tid);
         if let Some(key) = self.keys.remove(&tid) {
             self.entries.get_mut(&key).unwrap().remove(&tid);
         }
@@ -48,11 +51,18 @@ impl Index {
         for tid in self.entries.get(&key).into_iter().flatten() {
             let fetched = w.heap.fetch(*tid, snapshot, &mut state, &mut slot).unwrap();
             if fetched.all_dead {
+                assert!(fetched.gone, "{context}: {tid} is dead to all, and not to this one");
                 dead.push(*tid);
+            }
+            if fetched.gone {
+                let since = self.gone.entry(*tid).or_insert(snapshot.csn);
+                *since = snapshot.csn.min(*since);
             }
             if fetched.found {
                 let (k, value) = w.read(&slot.bytes);
                 assert_eq!(k, key, "{context}: the entry at {tid}");
+                let gone = self.gone.get(tid).is_some_and(|since| *since <= snapshot.csn);
+                assert!(!gone, "{context}: {tid} was gone, and is there for {snapshot:?}");
                 let twice = found.replace((slot.tid, value));
                 assert!(twice.is_none(), "{context}: key {key} is seen by two entries");
             }
