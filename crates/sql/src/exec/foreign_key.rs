@@ -126,6 +126,7 @@ impl Finder {
         columns: &[i32],
         sides: Vec<Sides>,
     ) -> Result<Finder> {
+        // Even one too young for the session's snapshot: it lacks keys that rows had before it was made, and such a key nobody may refer to any more.
         let index = table.indexes.iter().find(|i| {
             i.valid
                 && i.predicate.is_none()
@@ -403,7 +404,16 @@ fn keep_seen(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result<b
     let mut queue = RowQueue::new(x.txn);
     let mut slot = TupleSlot::new();
     let (next, xmax) = match heap.lock_tuple_queued(&mut queue, tid, mode, Wait::Block, None)? {
-        TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),
+        TupleOutcome::SelfModified => return Ok(true),
+        // An update since does not stand in the way if it left the table's keys alone: those that it had then.
+        TupleOutcome::Ok(()) => {
+            return match heap.fetch_row(tid, &x.txn.take_latest_snapshot(), &mut slot)?
+                && finder.has_key(x, &slot, values)?
+            {
+                true => Ok(true),
+                false => Err(changed_meanwhile("update")),
+            };
+        }
         TupleOutcome::WouldBlock => return Err(not_locked(&finder.table)),
         TupleOutcome::Updated { .. } if heap.key_has_gone(x.txn, tid)? => {
             return Err(changed_meanwhile("update"));

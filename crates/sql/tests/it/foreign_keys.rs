@@ -118,6 +118,35 @@ fn repeatable_read_does_not_refer_to_a_key_made_anew() {
     }
 }
 
+/// What was no key when the row was updated may be one by now: the version that the snapshot sees has it, and nobody else. (18.6 takes the row, and
+/// leaves it without what it refers to.)
+#[test]
+fn a_key_that_was_changed_before_it_was_one_is_gone() {
+    let db = Database::new();
+    // On the page and away from it, so that the key's index has the old version or has it not.
+    for (changed, index) in [("v = v", ""), ("v = v + 1", "CREATE INDEX ON parent (v)")] {
+        let (mut s, mut other) = (db.session(), db.session());
+        other.run_each(&[
+            "DROP TABLE IF EXISTS child, parent",
+            "CREATE TABLE parent (k int NOT NULL, v int)",
+            "INSERT INTO parent VALUES (1, 1), (5, 5)",
+            "CREATE TABLE child (p int)",
+            index,
+        ]);
+        s.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1 FROM pg_class LIMIT 1"]);
+        other.run_each(&[
+            &format!("UPDATE parent SET k = k + 1, {changed}"),
+            "ALTER TABLE parent ADD PRIMARY KEY (k)",
+            "ALTER TABLE child ADD FOREIGN KEY (p) REFERENCES parent",
+            "UPDATE parent SET v = 7 WHERE k = 2",
+        ]);
+        let said = s.run("INSERT INTO child VALUES (1)");
+        assert!(said.starts_with("23503") || said.starts_with("40001"), "{changed}: {said}");
+        s.run_each(&["ROLLBACK"]);
+        s.check(&[("SELECT * FROM child", "")]);
+    }
+}
+
 /// READ COMMITTED too: who waited for the row that had the key does not refer to another one that has it since.
 #[test]
 fn who_waited_does_not_refer_to_a_key_made_anew() {
