@@ -200,6 +200,10 @@ pub fn hash<H: Hasher>(type_oid: Oid, value: &Datum, state: &mut H) {
             }
             v.elements.len().hash(state);
         }
+        Datum::Late(v) => match v.get() {
+            Ok(v) => hash(type_oid, v, state),
+            Err(_) => state.write_u8(0),
+        },
         Datum::Record(v) => {
             for (i, e) in v.fields.iter().enumerate() {
                 hash(v.columns.get(i).map_or(Oid(0), |c| c.type_oid), e, state);

@@ -368,6 +368,7 @@ pub(crate) struct IndexScanNode {
 impl IndexScanNode {
     pub(crate) fn new(
         scan: &TableScan,
+        late: &[bool],
         index: &Arc<Index>,
         keys: &[IndexKey],
         backward: bool,
@@ -393,7 +394,7 @@ impl IndexScanNode {
             && (0..index.key_columns)
                 .all(|c| keys.iter().any(|k| k.column == c && k.op == IndexOp::Eq));
         Ok(IndexScanNode {
-            base: ScanBase::new(scan)?,
+            base: ScanBase::new(scan, late)?,
             keyed: KeyedIndex::new(index, keys)?,
             backward,
             index_only,

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use txn::{RowLockMode, Transaction, Wait};
 use types::Datum;
 
-use stored::columns_of_index;
+pub(crate) use stored::columns_of_index;
 pub use stored::{compile_stored, compile_stored_of};
 
 /// The heap's side of unique checks.
@@ -195,6 +195,7 @@ impl IndexWriter {
 
 /// A value as error details show it.
 pub(crate) fn shown(ty: Oid, v: &Datum, x: &ExecContext<'_>) -> String {
+    let Ok(v) = v.now() else { return "?".to_owned() };
     if v.is_null() {
         return "null".to_owned();
     }
@@ -708,7 +709,7 @@ impl TableWriter {
         }
     }
 
-    /// Replaces the version at `tid`, whose values are `old`, by `new`.
+    /// Replaces the version at `tid`, whose values are `old`, by `new`. What is late in both stays as it is there.
     ///
     /// # Errors
     /// As [`TableWriter::insert`]; `40P01`, `55P03`.
@@ -732,7 +733,7 @@ impl TableWriter {
             wait: Wait::Block,
         };
         let mut tuple = std::mem::take(&mut self.tuple);
-        self.encoder.encode(new, &mut tuple)?;
+        self.encoder.encode_over(old, new, &mut tuple)?;
         let outcome = self.heap.update_queued(queue, tid, &tuple, options)?;
         self.tuple = tuple;
         if let TupleOutcome::Ok(done) = &outcome {

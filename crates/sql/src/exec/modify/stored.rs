@@ -80,7 +80,7 @@ fn columns_of(e: &Expr, out: &mut Vec<i32>) {
 }
 
 /// Columns on which an index's entries depend.
-pub(super) fn columns_of_index(index: &Index) -> Vec<i32> {
+pub(crate) fn columns_of_index(index: &Index) -> Vec<i32> {
     let mut out = Vec::new();
     for c in &index.columns {
         match &c.expr {
