@@ -6,7 +6,7 @@
 use base::{Oid, Result};
 use heap::Heap;
 use heap::toast::{ToastStore, detoast, detoast_slice};
-use page::tuple::{AttrValue, COMPRESSED_HEADER, ToastPointer};
+use page::tuple::{AttrValue, COMPRESSED_HEADER, EXTERNAL_SIZE, ToastPointer};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use types::{Datum, LateValue};
@@ -86,6 +86,12 @@ impl LateValue for KeptValue {
     fn kept_len(&self) -> usize {
         match &self.place {
             Place::OutOfLine(p) => p.stored_size as usize,
+            Place::Compressed { data, .. } => data.len() + COMPRESSED_HEADER,
+        }
+    }
+    fn len_in_row(&self) -> usize {
+        match &self.place {
+            Place::OutOfLine(_) => EXTERNAL_SIZE,
             Place::Compressed { data, .. } => data.len() + COMPRESSED_HEADER,
         }
     }

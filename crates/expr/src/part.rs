@@ -171,3 +171,6 @@ fn first_characters(late: &dyn LateValue, n: i64) -> Result<Option<Datum>> {
     bytes.extend(late.slice(n, all - n)?);
     text(bytes).map(Some)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,8 @@ use crate::heap::{Heap, TupleOutcome};
 use crate::insert::InsertState;
 use crate::visibility::{Dirty, Hints, satisfies_dirty};
 use base::sync::{Arc, Mutex, Rank};
-use base::{Error, Oid, Result, Tid, Xid, bail};
+use base::{Error, Fork, Oid, Result, Tid, Xid, bail};
+use buffer::Strategy;
 use prefix::{Prefix, decompress_prefix};
 use page::tuple::{
     AttrValue, COMPRESSED_HEADER, HAS_EXTERNAL, PhysicalAttr, ToastPointer, TupleDesc, TupleView,
@@ -205,6 +206,46 @@ impl HeapToast {
         }
     }
 
+    /// Appends those of `entries`, which lead to one page, that are chunks of the value, in order from `next` on.
+    fn append_chunks(
+        &self,
+        value: Oid,
+        entries: &[(i32, Tid)],
+        next: &mut i32,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some((_, Tid { block, .. })) = entries.first() else { return Ok(()) };
+        let rel = self.heap.relation();
+        let pin = rel.try_pin(Fork::Main, *block, &mut Strategy::Normal)?;
+        let Some(pin) = pin else { return Ok(()) };
+        let page = pin.read();
+        let txns = &self.heap.context().txns;
+        let mut hints = Hints::default();
+        for (seq, tid) in entries {
+            if seq != next || !page.item_id(tid.offset).is_normal() {
+                continue;
+            }
+            // Any version will do but one that was never there; chunks are not updated.
+            let t = page.tuple(tid.offset);
+            let dead = satisfies_dirty(&t, txns, None, &mut hints)? == Dirty::Dead;
+            if dead && !t.xmax().is_valid() {
+                continue;
+            }
+            let mut values = [AttrValue::Null; 3];
+            deform(t.bytes, &self.desc, &mut values)
+                .map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
+            let [AttrValue::Inline(id), _, AttrValue::Inline(chunk)] = values else {
+                return Err(missing(value, self.table));
+            };
+            if id != value.0.to_le_bytes() {
+                continue;
+            }
+            out.extend_from_slice(chunk);
+            *next += 1;
+        }
+        Ok(())
+    }
+
     /// All chunks of a value that goes: they are read to be deleted.
     fn chunks_to_delete(&self, value: Oid) -> Result<Vec<(i32, Tid)>> {
         let chunks = self.index.lookup(value, 0, i32::MAX)?;
@@ -261,35 +302,14 @@ impl ToastStore for HeapToast {
         let first = start / CHUNK;
         let last = (start + len - 1) / CHUNK;
         let mut out = Vec::with_capacity((last - first + 1) * CHUNK);
-        let mut slot = TupleSlot::new();
-        let mut hints = Hints::default();
-        let mut next = first as i32;
         let entries = self.index.lookup(value, first as i32, last as i32)?;
-        let found = entries.len() as u64;
-        for (seq, tid) in entries {
-            if seq != next || !self.heap.fetch_any(tid, &mut slot)? {
-                continue;
-            }
-            // Any version will do but one that was never there; chunks are not updated.
-            let t = slot.view();
-            let txns = &self.heap.context().txns;
-            let dead = satisfies_dirty(&t, txns, None, &mut hints)? == Dirty::Dead;
-            if dead && !t.xmax().is_valid() {
-                continue;
-            }
-            let mut values = [AttrValue::Null; 3];
-            deform(&slot.bytes, &self.desc, &mut values)
-                .map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
-            let [AttrValue::Inline(id), _, AttrValue::Inline(chunk)] = values else {
-                return Err(missing(value, self.table));
-            };
-            if id != value.0.to_le_bytes() {
-                continue;
-            }
-            out.extend_from_slice(chunk);
-            next += 1;
+        let mut next = first as i32;
+        // Chunks that were stored one after the other are on one page.
+        for on_page in entries.chunk_by(|(_, a), (_, b)| a.block == b.block) {
+            self.append_chunks(value, on_page, &mut next, &mut out)?;
         }
         let fetched = (next - first as i32).unsigned_abs().into();
+        let found = entries.len() as u64;
         self.count(ToastChanges { lookups: 1, found, fetched, ..ToastChanges::default() });
         let skip = start - first * CHUNK;
         if out.len() < skip + len {
@@ -333,8 +353,7 @@ pub fn detoast<'v>(value: &AttrValue<'v>, store: Option<&dyn ToastStore>) -> Res
         AttrValue::Inline(bytes) => Cow::Borrowed(bytes),
         AttrValue::Compressed { raw_size, data } => Cow::Owned(decompress(data, *raw_size)?),
         AttrValue::External(p) => {
-            let Some(store) = store else { return Err(missing(p.value_id, p.toast_table)) };
-            let stored = store.fetch(p.value_id, 0, p.stored_size as usize)?;
+            let stored = fetch_stored(p, store)?;
             Cow::Owned(if p.compressed { decompress(&stored, p.raw_size)? } else { stored })
         }
     })
@@ -398,6 +417,15 @@ fn fetch_prefix(p: &ToastPointer, store: &dyn ToastStore, len: usize) -> Result<
             Prefix::Done(_) | Prefix::Damaged => return Err(damaged()),
         }
     }
+}
+
+/// The bytes of a value out of line as they are stored, compressed or not.
+///
+/// # Errors
+/// As [`detoast`].
+pub fn fetch_stored(p: &ToastPointer, store: Option<&dyn ToastStore>) -> Result<Vec<u8>> {
+    let Some(store) = store else { return Err(missing(p.value_id, p.toast_table)) };
+    store.fetch(p.value_id, 0, p.stored_size as usize)
 }
 
 fn damaged() -> Error {

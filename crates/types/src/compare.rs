@@ -108,6 +108,10 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
             }
             x.fields.len().cmp(&y.fields.len())
         }
+        (Datum::Late(_), _) | (_, Datum::Late(_)) => match (a.now(), b.now()) {
+            (Ok(a), Ok(b)) => compare(type_oid, a, b),
+            (a, b) => a.is_ok().cmp(&b.is_ok()),
+        },
         _ => mixed(a, b),
     }
 }

@@ -29,6 +29,8 @@ pub trait LateValue: std::fmt::Debug + Send + Sync {
     fn len(&self) -> usize;
     /// How many bytes it takes where it is kept.
     fn kept_len(&self) -> usize;
+    /// How many bytes it takes in its row.
+    fn len_in_row(&self) -> usize;
     /// Bytes of its on-page form, from `start` on, `len` of them or up to its end. No more is read than that takes.
     ///
     /// # Errors

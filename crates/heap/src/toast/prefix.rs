@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn is_the_beginning_of_the_whole() {
-        for seed in 0..300 {
+        for seed in 0..40 {
             let mut rng = SmallRng::seed_from_u64(seed);
             let whole = mixture(&mut rng);
             let block = lz4_flex::block::compress(&whole);
-            for len in 0..=whole.len() + 3 {
+            for len in (0..=whole.len() + 3).step_by(1 + seed as usize % 5) {
                 let got = decompress_prefix(&block, false, len);
                 let end = len.min(whole.len());
                 assert_eq!(got, Prefix::Done(whole[..end].to_vec()), "seed {seed}, {len} bytes");

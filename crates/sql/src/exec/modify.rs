@@ -210,6 +210,31 @@ pub enum Inserted {
     Conflict(Tid),
 }
 
+/// A stored generated column.
+struct Generated {
+    at: usize,
+    code: Code,
+    /// The columns that it is made of, from 0; None: all, perhaps.
+    of: Option<Vec<usize>>,
+}
+
+impl Generated {
+    fn new(at: usize, expr: &expr::Expr, table: &Table) -> Result<Generated> {
+        let mut columns = Vec::new();
+        stored::columns_of(expr, &mut columns);
+        // Where the row is, is not what it is made of; the whole row is all of it.
+        columns.retain(|c| *c >= 0);
+        let of = columns.iter().map(|c| usize::try_from(*c - 1).ok()).collect();
+        Ok(Generated { at, code: compile_stored_of(expr, Some(table))?, of })
+    }
+
+    /// Is it made of the same as before? Then it is the same.
+    fn stays(&self, old: &[Datum], new: &[Datum]) -> bool {
+        let same = |i: &usize| matches!((old.get(*i), new.get(*i)), (Some(a), Some(b)) if identical(a, b));
+        self.of.as_ref().is_some_and(|of| of.iter().all(same))
+    }
+}
+
 /// Writes rows of one table.
 pub struct TableWriter {
     table: Arc<Table>,
@@ -218,7 +243,7 @@ pub struct TableWriter {
     indexes: Vec<IndexWriter>,
     not_null: Vec<usize>,
     checks: Vec<(usize, Code)>,
-    generated: Vec<(usize, Code)>,
+    generated: Vec<Generated>,
     /// Virtual columns that may not be NULL: they are in no row.
     virtual_not_null: Vec<(usize, Code)>,
     state: InsertState,
@@ -289,7 +314,7 @@ impl TableWriter {
             if c.is_generated()
                 && let Some(d) = &c.default
             {
-                generated.push((n, compile_stored_of(d, Some(table))?));
+                generated.push(Generated::new(n, d, table)?);
             }
         }
         let checks = table
@@ -366,16 +391,19 @@ impl TableWriter {
         SqlError::new(state, message).table(&self.table.namespace_name, &self.table.name)
     }
 
-    /// Computes generated columns, then tests NOT NULL and CHECK.
+    /// Computes generated columns, but those that are made of what a row that it takes the place of has too; then tests NOT NULL and CHECK.
     fn constrain(
         &self,
+        old: &[Datum],
         row: &mut [Datum],
         x: &ExecContext<'_>,
         cx: &EvalContext<'_>,
     ) -> Result<()> {
-        for (n, code) in &self.generated {
-            let v = code.eval(row, cx)?;
-            row[*n] = v;
+        for g in &self.generated {
+            // None is made of another.
+            if !g.stays(old, row) {
+                row[g.at] = g.code.eval(row, cx)?;
+            }
         }
         for n in &self.not_null {
             if row[*n].is_null() {
@@ -495,7 +523,7 @@ impl TableWriter {
     pub fn insert(&mut self, x: &ExecContext<'_>, row: &mut [Datum]) -> Result<Tid> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(row, x, &cx)?;
+        self.constrain(&[], row, x, &cx)?;
         let mut tuple = std::mem::take(&mut self.tuple);
         self.encoder.encode(row, &mut tuple)?;
         let tid = self.heap.insert(x.txn, &tuple, &mut self.state)?;
@@ -518,7 +546,7 @@ impl TableWriter {
         let cx = EvalContext::new(x.env, &exec);
         let mut tuples: Vec<Vec<u8>> = Vec::with_capacity(rows.len());
         for row in rows.iter_mut() {
-            self.constrain(row, x, &cx)?;
+            self.constrain(&[], row, x, &cx)?;
             let mut t = Vec::new();
             self.encoder.encode(row, &mut t)?;
             tuples.push(t);
@@ -559,7 +587,7 @@ impl TableWriter {
     ) -> Result<()> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(row, x, &cx)?;
+        self.constrain(&[], row, x, &cx)?;
         self.encoder.encode(row, tuple)
     }
 
@@ -600,7 +628,7 @@ impl TableWriter {
     ) -> Result<Inserted> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(row, x, &cx)?;
+        self.constrain(&[], row, x, &cx)?;
         loop {
             x.cancel.check()?;
             if let Some(tid) = self.find_conflict(x, row, &cx, arbiters)? {
@@ -701,7 +729,7 @@ impl TableWriter {
 
     /// How a row is locked before an update of these columns: foreign keys may go on looking at one whose keys stay.
     pub fn lock_to_update(&self, mut columns: impl Iterator<Item = i32>) -> RowLockMode {
-        let made = |n: &i32| self.generated.iter().any(|(at, _)| *at as i32 + 1 == *n);
+        let made = |n: &i32| self.generated.iter().any(|g| g.at as i32 + 1 == *n);
         if self.key_columns.iter().any(made) || columns.any(|c| self.key_columns.contains(&c)) {
             RowLockMode::Update
         } else {
@@ -723,7 +751,7 @@ impl TableWriter {
     ) -> Result<TupleOutcome<UpdateDone>> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(new, x, &cx)?;
+        self.constrain(old, new, x, &cx)?;
         let changed: smallvec::SmallVec<[bool; 16]> =
             old.iter().zip(new.iter()).map(|(a, b)| !identical(a, b)).collect();
         let is_changed = |c: &i32| usize::try_from(c - 1).is_ok_and(|n| changed[n]);

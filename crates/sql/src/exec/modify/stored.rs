@@ -71,7 +71,7 @@ fn whole_row(table: &Table, ty: TypeRef) -> Expr {
 }
 
 /// Columns that a stored expression reads.
-fn columns_of(e: &Expr, out: &mut Vec<i32>) {
+pub(super) fn columns_of(e: &Expr, out: &mut Vec<i32>) {
     e.walk(&mut |e| {
         if let Expr::Var { column, .. } = e {
             out.push(*column);
