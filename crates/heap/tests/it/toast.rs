@@ -232,11 +232,11 @@ fn prose(rng: &mut rand::rngs::SmallRng, len: usize) -> Vec<u8> {
 
 #[test]
 fn a_slice_is_that_of_the_whole_and_reads_its_chunks_only() {
-    for seed in 0..12 {
+    for seed in 0..7 {
         let mut rng = rand::rngs::SmallRng::seed_from_u64(seed);
         for storage in [AttrStorage::External, AttrStorage::Extended, AttrStorage::Main] {
             let (w, _, tally) = counted_world(storage);
-            let len = [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 30_000, 90_001][seed as usize % 7];
+            let len = [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 9000, 14_001][seed as usize];
             let whole = prose(&mut rng, len);
             let tid = insert(&w, &whole);
             let mut slot = TupleSlot::new();
@@ -251,7 +251,7 @@ fn a_slice_is_that_of_the_whole_and_reads_its_chunks_only() {
                 .collect();
             places.extend((0..20).map(|_| rng.random_range(0..len + 10)));
             for start in places.iter().copied() {
-                for size in places.iter().copied().chain([0, 1, 2]) {
+                for size in [0, 1, 2, CHUNK, CHUNK + 1, rng.random_range(0..len + 10), usize::MAX] {
                     fetched(&tally);
                     let slice = detoast_slice(&v[1], store, start, size).unwrap();
                     let end = start.saturating_add(size).min(len);
@@ -286,7 +286,7 @@ fn what_an_update_keeps_is_not_read() {
     w.heap.fetch_any(tid, &mut slot).unwrap();
     let mut v = [AttrValue::Null; 2];
     deform(&slot.bytes, &crate::common::desc(), &mut v).unwrap();
-    let other = form_values(&crate::common::desc(), &[AttrValue::Inline(&[9, 0, 0, 0]), v[1]]);
+    let other = form_values(&crate::common::desc(), &[AttrValue::Inline(&9i64.to_le_bytes()), v[1]]);
     let options = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
     tally.take();
     let t = w.begin();
