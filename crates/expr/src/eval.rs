@@ -116,6 +116,19 @@ fn one_row(mut fields: Vec<Datum>, columns: &[(&str, Oid)]) -> Datum {
     }))
 }
 
+/// Evaluates what stands within a call, as deep as that may be.
+#[inline]
+fn deeper<T>(cx: &EvalContext<'_>, inner: impl FnOnce() -> Result<T>) -> Result<T> {
+    let left = cx.depth_left.get();
+    if left == 0 {
+        bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+    }
+    cx.depth_left.set(left - 1);
+    let r = inner();
+    cx.depth_left.set(left);
+    r
+}
+
 const TRUE: Option<bool> = Some(true);
 const FALSE: Option<bool> = Some(false);
 
@@ -162,20 +175,11 @@ impl CallCode {
     }
     /// Evaluates the arguments and calls.
     fn eval(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
-        let left = cx.depth_left.get();
-        if left == 0 {
-            bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
-        }
-        cx.depth_left.set(left - 1);
-        let r = match &*self.args {
+        deeper(cx, || match &*self.args {
             // Nothing need be copied for one that is there.
-            [Code::Slot(i)] => {
-                row[*i].now().and_then(|v| self.invoke(std::slice::from_ref(v), cx))
-            }
-            _ => self.eval_args(row, cx).and_then(|args| self.invoke(&args, cx)),
-        };
-        cx.depth_left.set(left);
-        r
+            [Code::Slot(i)] => self.invoke(std::slice::from_ref(row[*i].now()?), cx),
+            _ => self.invoke(&self.eval_args(row, cx)?, cx),
+        })
     }
     fn eval_args(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<SmallVec<[Datum; 3]>> {
         let mut args = SmallVec::new();
@@ -408,7 +412,7 @@ impl Code {
                 };
                 arith(*op, *w, a, b)?
             }
-            Code::Part(p) => match p.of_late(row, cx)? {
+            Code::Part(p) => match deeper(cx, || p.of_late(row, cx))? {
                 Some(value) => value,
                 None => p.call().eval(row, cx)?,
             },

@@ -163,12 +163,9 @@ fn first_characters(late: &dyn LateValue, n: i64) -> Result<Option<Datum>> {
             first_bytes(late, n)
         };
     }
-    let all = n.saturating_add((n - characters).saturating_mul(4)).saturating_add(3);
-    if all >= late.len() {
-        return Ok(None);
-    }
+    let more = (n - characters).saturating_mul(4).saturating_add(3);
     let mut bytes = bytes;
-    bytes.extend(late.slice(n, all - n)?);
+    bytes.extend(late.slice(n, more)?);
     text(bytes).map(Some)
 }
 

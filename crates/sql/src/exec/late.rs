@@ -26,6 +26,11 @@ impl LateColumns {
         self.visit(root, vec![settled; root.columns.len()]);
     }
 
+    /// Are there none?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Of a scan's columns.
     pub(crate) fn of(&self, scan: &PlanNode) -> &[bool] {
         self.0.get(&std::ptr::from_ref(scan)).map_or(&[], Vec::as_slice)
@@ -34,12 +39,15 @@ impl LateColumns {
     /// `may`: which columns of the node's rows may be late.
     fn visit(&mut self, node: &PlanNode, mut may: Vec<bool>) {
         match &node.kind {
-            NodeKind::SeqScan(_)
-            | NodeKind::SampleScan { .. }
-            | NodeKind::IndexScan { .. }
-            | NodeKind::BitmapScan { .. }
-            | NodeKind::TidScan { .. }
-            | NodeKind::TidRangeScan { .. } => {
+            NodeKind::SeqScan(scan)
+            | NodeKind::SampleScan { scan, .. }
+            | NodeKind::IndexScan { scan, .. }
+            | NodeKind::BitmapScan { scan, .. }
+            | NodeKind::TidScan { scan, .. }
+            | NodeKind::TidRangeScan { scan, .. } => {
+                for (may, column) in may.iter_mut().zip(&scan.columns) {
+                    *may &= is_long(&scan.table, *column);
+                }
                 if may.contains(&true) {
                     self.0.insert(std::ptr::from_ref(node), may);
                 }
@@ -120,6 +128,12 @@ impl LateColumns {
             }
         }
     }
+}
+
+/// May values of a column be out of line, or compressed?
+fn is_long(table: &Table, column: i32) -> bool {
+    let of = usize::try_from(column - 1).ok().and_then(|at| table.columns.get(at));
+    of.is_some_and(|c| engine::kept::may_be_late(c.ty.oid))
 }
 
 fn forbid(columns: &mut [bool], at: usize, may: bool) {

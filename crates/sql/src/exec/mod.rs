@@ -90,6 +90,8 @@ pub(crate) struct Shared {
     pub generation: Cell<u64>,
     /// Foreign-key work for the end of the statement.
     pub after: RefCell<Vec<foreign_key::AfterCheck>>,
+    /// Some scan may leave values unread.
+    pub has_late: bool,
 }
 
 impl Shared {
@@ -218,7 +220,8 @@ pub(crate) fn parts(
     let mut builder = build::Builder { stats, main: true, effects_beside, late };
     let root = builder.node(&plan.root)?;
     builder.main = false;
-    let mut shared = Shared::default();
+    let has_late = !builder.late.is_empty();
+    let mut shared = Shared { has_late, ..Shared::default() };
     for (i, s) in plan.sub_plans.iter().enumerate() {
         let node = builder.node(&s.node)?;
         let later = s.later.is_some().then(|| (plan.clone(), i));
@@ -346,7 +349,9 @@ impl Executor {
         let hook = Hook { x, shared: &self.shared };
         let cx = Cx::new(x, &self.shared, &hook);
         self.root.next(&cx, &mut self.batch, max.clamp(1, self.at_once))?;
-        self.batch.settle()?;
+        if self.shared.has_late {
+            self.batch.settle()?;
+        }
         if self.batch.is_empty() {
             self.done = true;
             store::finish_modifying(&cx, &self.plan)?;

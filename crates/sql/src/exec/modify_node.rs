@@ -537,7 +537,13 @@ impl ModifyNode {
         let now = match set {
             Some(set) => {
                 for (n, code) in set {
-                    new[*n] = code.eval(row, &cx.eval)?;
+                    new[*n] = match code {
+                        // The column itself, unread.
+                        Code::Slot(i) if matches!((&row[*i], &old[*n]), (Datum::Late(a), Datum::Late(b)) if Arc::ptr_eq(a, b)) => {
+                            continue;
+                        }
+                        code => code.eval(row, &cx.eval)?,
+                    };
                 }
                 let done = match at.w.update(cx.x, &mut at.queue, tid, &old, &mut new)? {
                     TupleOutcome::Ok(done) => done,

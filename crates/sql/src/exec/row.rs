@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use base::{Error, Oid, Result, Tid};
 use engine::catalog::model::Table;
-use engine::kept::KeptValue;
+use engine::kept::{KeptValue, may_be_late};
 use expr::Expr;
 use heap::Heap;
 use page::tuple::{AttrValue, TupleDesc, TupleView, deform};
@@ -61,7 +61,7 @@ impl RowReader {
     pub(crate) fn leave(mut self, late: &[bool]) -> RowReader {
         for ((own, late), column) in self.late.iter_mut().zip(late).zip(&self.columns) {
             let ty = usize::try_from(*column - 1).ok().and_then(|i| self.types.get(i));
-            *own = *late && ty.is_some_and(|ty| engine::kept::may_be_late(*ty));
+            *own = *late && ty.is_some_and(|ty| may_be_late(*ty));
         }
         self
     }
