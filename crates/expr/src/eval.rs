@@ -297,9 +297,7 @@ impl Code {
             }
             Code::Not(arg) => arg.eval_bool(row, cx)?.map(|b| !b),
             // Nobody need read it for that.
-            Code::IsNull { arg, negated }
-                if matches!(&**arg, Code::Slot(i) if matches!(row[*i], Datum::Late(_))) =>
-            {
+            Code::IsNull { arg, negated } if matches!(&**arg, Code::Slot(i) if matches!(row[*i], Datum::Late(_))) => {
                 Some(*negated)
             }
             Code::IsNull { arg, negated } => {

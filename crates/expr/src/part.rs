@@ -67,11 +67,7 @@ impl PartCode {
     }
 
     /// What the function says of a column that has not been read.
-    pub(crate) fn of_late(
-        &self,
-        row: &[Datum],
-        cx: &EvalContext<'_>,
-    ) -> Result<Option<Datum>> {
+    pub(crate) fn of_late(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Option<Datum>> {
         let Some(Datum::Late(late)) = row.get(self.slot) else { return Ok(None) };
         let length = |n: usize| i32::try_from(n).map(Datum::Int4);
         match self.part {

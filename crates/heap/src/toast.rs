@@ -24,11 +24,11 @@ use crate::visibility::{Dirty, Hints, satisfies_dirty};
 use base::sync::{Arc, Mutex, Rank};
 use base::{Error, Fork, Oid, Result, Tid, Xid, bail};
 use buffer::Strategy;
-use prefix::{Prefix, decompress_prefix};
 use page::tuple::{
     AttrValue, COMPRESSED_HEADER, HAS_EXTERNAL, PhysicalAttr, ToastPointer, TupleDesc, TupleView,
     VARLENA_HEADER, deform, form_tuple, form_values,
 };
+use prefix::{Prefix, decompress_prefix};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use txn::{Transaction, Wait};

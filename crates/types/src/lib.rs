@@ -43,8 +43,8 @@ pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
 pub use functions::hash::{hash_float8, hash_words};
 pub use functions::misc::size_pretty;
 pub use functions::quote::{keyword, keywords, quote_ident, quote_literal};
-pub use late::LateValue;
 pub use io::{binary_input, binary_output, text_input, text_output, utf8};
+pub use late::LateValue;
 pub use numeric::Numeric;
 pub use registry::{
     Aggregate, AggregateState, FunctionBody, FunctionInfo, FunctionKind, Volatility,

@@ -83,8 +83,7 @@ fn code(name: &str, column: base::Oid, args: &[Datum]) -> Code {
     let found = types::facts::procs_by_name(name).iter().find(|f| f.args == arg_types);
     let fact = found.unwrap_or_else(|| panic!("no {name}"));
     let slot = Expr::Slot { index: 0, ty: TypeRef::of(column) };
-    let constant =
-        |d: &Datum| Expr::Const(Constant { value: d.clone(), ty: TypeRef::of(ty(d)) });
+    let constant = |d: &Datum| Expr::Const(Constant { value: d.clone(), ty: TypeRef::of(ty(d)) });
     let call = Expr::Call {
         function: fact.oid.0,
         args: [slot].into_iter().chain(args.iter().map(constant)).collect(),

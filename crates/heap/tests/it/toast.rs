@@ -286,7 +286,8 @@ fn what_an_update_keeps_is_not_read() {
     w.heap.fetch_any(tid, &mut slot).unwrap();
     let mut v = [AttrValue::Null; 2];
     deform(&slot.bytes, &crate::common::desc(), &mut v).unwrap();
-    let other = form_values(&crate::common::desc(), &[AttrValue::Inline(&9i64.to_le_bytes()), v[1]]);
+    let other =
+        form_values(&crate::common::desc(), &[AttrValue::Inline(&9i64.to_le_bytes()), v[1]]);
     let options = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
     tally.take();
     let t = w.begin();

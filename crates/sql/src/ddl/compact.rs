@@ -271,11 +271,7 @@ impl<'a> Copier<'a> {
         let columns = &self.before.columns;
         let as_it_is =
             !t.has_external() && t.natts() == columns.len() && !columns.iter().any(|c| c.dropped);
-        let tuple = if as_it_is {
-            t.bytes.to_vec()
-        } else {
-            self.gathered(t)?
-        };
+        let tuple = if as_it_is { t.bytes.to_vec() } else { self.gathered(t)? };
         let frozen = t.infomask() & XMIN_FROZEN == XMIN_FROZEN;
         let settled = frozen || t.raw_xmin() < self.horizon.oldest_xmin;
         if settled && verdict == Verdict::Live {

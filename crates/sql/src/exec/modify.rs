@@ -230,7 +230,8 @@ impl Generated {
 
     /// Is it made of the same as before? Then it is the same.
     fn stays(&self, old: &[Datum], new: &[Datum]) -> bool {
-        let same = |i: &usize| matches!((old.get(*i), new.get(*i)), (Some(a), Some(b)) if identical(a, b));
+        let same =
+            |i: &usize| matches!((old.get(*i), new.get(*i)), (Some(a), Some(b)) if identical(a, b));
         self.of.as_ref().is_some_and(|of| of.iter().all(same))
     }
 }

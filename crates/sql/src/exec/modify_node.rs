@@ -539,7 +539,8 @@ impl ModifyNode {
                 for (n, code) in set {
                     new[*n] = match code {
                         // The column itself, unread.
-                        Code::Slot(i) if matches!((&row[*i], &old[*n]), (Datum::Late(a), Datum::Late(b)) if Arc::ptr_eq(a, b)) => {
+                        Code::Slot(i) if matches!((&row[*i], &old[*n]), (Datum::Late(a), Datum::Late(b)) if Arc::ptr_eq(a, b)) =>
+                        {
                             continue;
                         }
                         code => code.eval(row, &cx.eval)?,

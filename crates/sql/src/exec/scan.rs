@@ -272,11 +272,7 @@ pub(crate) struct TidScanNode {
 }
 
 impl TidScanNode {
-    pub(crate) fn new(
-        scan: &TableScan,
-        late: &[bool],
-        tids: &expr::Expr,
-    ) -> Result<TidScanNode> {
+    pub(crate) fn new(scan: &TableScan, late: &[bool], tids: &expr::Expr) -> Result<TidScanNode> {
         Ok(TidScanNode {
             base: ScanBase::new(scan, late)?,
             tids: match tids {

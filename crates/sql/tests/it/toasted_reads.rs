@@ -65,7 +65,10 @@ fn queries_read_what_they_look_at() {
             ("SELECT DISTINCT ON (g) id, big FROM t ORDER BY g, id", 6),
             ("SELECT big, row_number() OVER (ORDER BY n) FROM t LIMIT 1", 3),
             ("SELECT g, max(n), min(left(big, 1)) FROM t GROUP BY g", 10),
-            ("SELECT big FROM (SELECT big, n FROM t UNION ALL SELECT big, n FROM t OFFSET 0) x WHERE n = 1", 6),
+            (
+                "SELECT big FROM (SELECT big, n FROM t UNION ALL SELECT big, n FROM t OFFSET 0) x WHERE n = 1",
+                6,
+            ),
             ("SELECT id FROM t FOR UPDATE", 0),
             ("SELECT id, (SELECT octet_length(x.big) FROM t x WHERE x.id = t.id) FROM t", 0),
             ("WITH c AS MATERIALIZED (SELECT id, n FROM t) SELECT * FROM c", 0),
@@ -100,7 +103,10 @@ fn writes_read_what_they_change() {
             ("UPDATE t SET n = n + 1 RETURNING id, len, old.n, new.n", 0),
             ("UPDATE t SET n = u.n FROM u WHERE u.id = t.id", 0),
             ("UPDATE t SET big = big", 0),
-            ("INSERT INTO t (id, n) SELECT i, 3 FROM generate_series(1, 10) i ON CONFLICT (id) DO UPDATE SET n = excluded.n", 0),
+            (
+                "INSERT INTO t (id, n) SELECT i, 3 FROM generate_series(1, 10) i ON CONFLICT (id) DO UPDATE SET n = excluded.n",
+                0,
+            ),
             ("INSERT INTO t (id, n) VALUES (1, 3) ON CONFLICT DO NOTHING", 0),
             ("MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n = u.n + 1", 0),
             ("INSERT INTO k SELECT id FROM t", 0),
@@ -139,7 +145,11 @@ fn kept_values_outlive_their_old_versions() {
     let sound = "SELECT count(*) FROM verify_heapam('t', check_toast => true)";
     s.run_each(&["CREATE EXTENSION amcheck"]);
     for round in 0..4 {
-        s.run_each(&["UPDATE t SET n = n + 1", "UPDATE t SET g = g + 1 WHERE id % 2 = 0", "VACUUM t"]);
+        s.run_each(&[
+            "UPDATE t SET n = n + 1",
+            "UPDATE t SET g = g + 1 WHERE id % 2 = 0",
+            "VACUUM t",
+        ]);
         s.check(&[(sums, "10|50000|t"), (sound, "0")]);
         // Rolled back, whole or in part.
         s.run_each(&[
@@ -266,7 +276,12 @@ fn compressed_values_stay_compressed() {
     ]);
     let size = s.run("SELECT max(pg_column_size(big)) FROM t");
     assert!(size.parse::<u32>().unwrap() < 300, "{size}");
-    s.run_each(&["UPDATE t SET n = n + 1", "UPDATE t SET id = id + 10", "VACUUM FULL t", "ANALYZE t"]);
+    s.run_each(&[
+        "UPDATE t SET n = n + 1",
+        "UPDATE t SET id = id + 10",
+        "VACUUM FULL t",
+        "ANALYZE t",
+    ]);
     s.check(&[
         ("SELECT max(pg_column_size(big)) FROM t", &size),
         ("SELECT id, length(big), octet_length(big), substr(big, 9995, 4), left(big, 3) FROM t ORDER BY id LIMIT 1", "11|10000|10000|efgh|abc"),
