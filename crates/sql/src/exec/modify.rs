@@ -28,6 +28,7 @@ use std::sync::Arc;
 use txn::{RowLockMode, Transaction, Wait};
 use types::Datum;
 
+use stored::Generated;
 pub(crate) use stored::columns_of_index;
 pub use stored::{compile_stored, compile_stored_of};
 
@@ -208,32 +209,6 @@ pub enum Inserted {
     At(Tid),
     /// A row that arbitrates has its key: the root of its chain.
     Conflict(Tid),
-}
-
-/// A stored generated column.
-struct Generated {
-    at: usize,
-    code: Code,
-    /// The columns that it is made of, from 0; None: all, perhaps.
-    of: Option<Vec<usize>>,
-}
-
-impl Generated {
-    fn new(at: usize, expr: &expr::Expr, table: &Table) -> Result<Generated> {
-        let mut columns = Vec::new();
-        stored::columns_of(expr, &mut columns);
-        // Where the row is, is not what it is made of; the whole row is all of it.
-        columns.retain(|c| *c >= 0);
-        let of = columns.iter().map(|c| usize::try_from(*c - 1).ok()).collect();
-        Ok(Generated { at, code: compile_stored_of(expr, Some(table))?, of })
-    }
-
-    /// Is it made of the same as before? Then it is the same.
-    fn stays(&self, old: &[Datum], new: &[Datum]) -> bool {
-        let same =
-            |i: &usize| matches!((old.get(*i), new.get(*i)), (Some(a), Some(b)) if identical(a, b));
-        self.of.as_ref().is_some_and(|of| of.iter().all(same))
-    }
 }
 
 /// Writes rows of one table.
