@@ -12,6 +12,7 @@ use base::Result;
 use std::any::Any;
 
 /// A value that is somewhere else, or compressed.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks: a long value is not empty")]
 pub trait LateValue: std::fmt::Debug + Send + Sync {
     /// The value, read when it is first asked for.
     ///
