@@ -506,7 +506,7 @@ impl Heap {
         deform(new, &storage.0, is).map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
         let outside = |v: &AttrValue<'_>| matches!(v, AttrValue::External(_));
         let table = store.table();
-        Ok(was.iter().zip(is).all(|(a, b)| match (&*a, &*b) {
+        Ok(was.iter().zip(is).all(|(a, b)| match (a, &*b) {
             (AttrValue::External(a), AttrValue::External(b)) => a == b && a.toast_table == table,
             (a, b) => !outside(a) && !outside(b),
         }))

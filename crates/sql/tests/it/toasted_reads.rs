@@ -76,13 +76,6 @@ fn queries_read_what_they_look_at() {
             ("CREATE INDEX tn ON t (n)", 0),
         ],
     );
-    // A cursor reads what is fetched.
-    s.run_each(&["SET stats_fetch_consistency = none", "BEGIN"]);
-    check_chunks(
-        &mut s,
-        &[("DECLARE c CURSOR FOR SELECT id, big FROM t ORDER BY n", 0), ("FETCH 2 FROM c", 6)],
-    );
-    s.run_each(&["COMMIT"]);
 }
 
 #[test]
