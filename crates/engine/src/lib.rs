@@ -10,6 +10,7 @@
 //! | relation files, file numbers, OIDs | [`storage`] |
 //! | space of removed files | [`removal`] |
 //! | heaps and B-trees of tables and indexes | [`relation`] |
+//! | long values of rows, read when asked for | [`kept`] |
 //! | the catalogs | [`catalog`] |
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod catalog;
 pub mod checkpoint;
 pub mod control;
 pub mod database;
+pub mod kept;
 pub mod recovery;
 mod redo_crew;
 pub mod relation;

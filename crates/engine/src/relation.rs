@@ -207,10 +207,24 @@ impl RowEncoder {
     /// # Errors
     /// A value that has no stored form.
     pub fn encode(&mut self, values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+        self.encode_over(&[], values, out)
+    }
+
+    /// As [`RowEncoder::encode`], for a row that takes the place of that of the values `old`: one that it keeps stays as that has it, unread.
+    ///
+    /// # Errors
+    /// As [`RowEncoder::encode`].
+    pub fn encode_over(
+        &mut self,
+        old: &[Datum],
+        values: &[Datum],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let kept = |i: usize| old.get(i).and_then(|old| crate::kept::unchanged(old, &values[i]));
         self.bytes.clear();
         self.spans.clear();
-        for (value, ty) in values.iter().zip(&self.types) {
-            if value.is_null() {
+        for (i, (value, ty)) in values.iter().zip(&self.types).enumerate() {
+            if value.is_null() || kept(i).is_some() {
                 self.spans.push(None);
                 continue;
             }
@@ -221,8 +235,9 @@ impl RowEncoder {
         let attrs: Vec<AttrValue<'_>> = self
             .spans
             .iter()
-            .map(|span| match span {
-                None => AttrValue::Null,
+            .enumerate()
+            .map(|(i, span)| match span {
+                None => kept(i).unwrap_or(AttrValue::Null),
                 Some((a, b)) => AttrValue::Inline(&self.bytes[*a..*b]),
             })
             .collect();

@@ -120,6 +120,8 @@ pub enum Code {
     IntArith(ArithOp, IntWidth, Box<(Code, Code)>),
     /// float8 arithmetic without overflow subtleties left out.
     Call(Box<CallCode>),
+    /// A call that looks at part of a column.
+    Part(Box<crate::part::PartCode>),
     /// AND
     And(Box<[Code]>),
     /// OR
@@ -440,7 +442,11 @@ pub fn compile(e: &Expr) -> Result<Code> {
             if let (Callee::Plain(f), Some(ctype)) = (code.callee, asked_ctype(*function, args)) {
                 code.callee = Callee::Collated(f, ctype);
             }
-            Code::Call(Box::new(code))
+            let symbol = types::facts::proc(Oid(*function)).map_or("", |f| f.symbol);
+            match crate::part::PartCode::made(symbol, code) {
+                Ok(part) => Code::Part(Box::new(part)),
+                Err(whole) => Code::Call(Box::new(whole)),
+            }
         }
         Expr::ScalarArrayOp { function, any, left, array, .. } => {
             let hashed = hashed_array(*function, *any, array);

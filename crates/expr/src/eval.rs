@@ -116,11 +116,24 @@ fn one_row(mut fields: Vec<Datum>, columns: &[(&str, Oid)]) -> Datum {
     }))
 }
 
+/// Evaluates what stands within a call, as deep as that may be.
+#[inline]
+fn deeper<T>(cx: &EvalContext<'_>, inner: impl FnOnce() -> Result<T>) -> Result<T> {
+    let left = cx.depth_left.get();
+    if left == 0 {
+        bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+    }
+    cx.depth_left.set(left - 1);
+    let r = inner();
+    cx.depth_left.set(left);
+    r
+}
+
 const TRUE: Option<bool> = Some(true);
 const FALSE: Option<bool> = Some(false);
 
 impl CallCode {
-    fn invoke(&self, args: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+    pub(crate) fn invoke(&self, args: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
         if self.strict && args.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
@@ -160,6 +173,14 @@ impl CallCode {
         }
         self.enter(&values, &types, cx)
     }
+    /// Evaluates the arguments and calls.
+    fn eval(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        deeper(cx, || match &*self.args {
+            // Nothing need be copied for one that is there.
+            [Code::Slot(i)] => self.invoke(std::slice::from_ref(row[*i].now()?), cx),
+            _ => self.invoke(&self.eval_args(row, cx)?, cx),
+        })
+    }
     fn eval_args(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<SmallVec<[Datum; 3]>> {
         let mut args = SmallVec::new();
         for a in &self.args {
@@ -179,13 +200,25 @@ impl Code {
         scratch: &'v mut Datum,
     ) -> Result<&'v Datum> {
         match self {
-            Code::Slot(i) => Ok(&row[*i]),
+            Code::Slot(i) => row[*i].now(),
             Code::Const(d) => Ok(d),
             Code::Param(i) => param(cx, *i),
             _ => {
                 *scratch = self.eval(row, cx)?;
                 Ok(scratch)
             }
+        }
+    }
+
+    /// Whether it is NULL; a column is not read for that.
+    ///
+    /// # Errors
+    /// As [`Code::eval`].
+    #[inline]
+    pub fn is_null(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<bool> {
+        match self {
+            Code::Slot(i) => Ok(row[*i].is_null()),
+            code => Ok(code.eval_ref(row, cx, &mut Datum::Null)?.is_null()),
         }
     }
 
@@ -263,6 +296,10 @@ impl Code {
                 result
             }
             Code::Not(arg) => arg.eval_bool(row, cx)?.map(|b| !b),
+            // Nobody need read it for that.
+            Code::IsNull { arg, negated } if matches!(&**arg, Code::Slot(i) if matches!(row[*i], Datum::Late(_))) => {
+                Some(*negated)
+            }
             Code::IsNull { arg, negated } => {
                 let mut scratch = Datum::Null;
                 let v = arg.eval_ref(row, cx, &mut scratch)?;
@@ -362,7 +399,7 @@ impl Code {
     pub fn eval(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
         Ok(match self {
             Code::Const(d) => d.clone(),
-            Code::Slot(i) => row[*i].clone(),
+            Code::Slot(i) => row[*i].now()?.clone(),
             Code::Param(i) => param(cx, *i)?.clone(),
             Code::ExecParam(i) => cx.exec_params.borrow().get(*i).cloned().unwrap_or(Datum::Null),
             Code::CaseValue => cx.case_values.borrow().last().cloned().unwrap_or(Datum::Null),
@@ -373,20 +410,11 @@ impl Code {
                 };
                 arith(*op, *w, a, b)?
             }
-            Code::Call(c) => {
-                let left = cx.depth_left.get();
-                if left == 0 {
-                    bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
-                }
-                cx.depth_left.set(left - 1);
-                let r = match &*c.args {
-                    // Nothing need be copied for one that is there.
-                    [Code::Slot(i)] => c.invoke(std::slice::from_ref(&row[*i]), cx),
-                    _ => c.eval_args(row, cx).and_then(|args| c.invoke(&args, cx)),
-                };
-                cx.depth_left.set(left);
-                r?
-            }
+            Code::Part(p) => match deeper(cx, || p.of_late(row, cx))? {
+                Some(value) => value,
+                None => p.call().eval(row, cx)?,
+            },
+            Code::Call(c) => c.eval(row, cx)?,
             Code::NullIf(c) => {
                 let mut args = c.eval_args(row, cx)?;
                 if !args[0].is_null()

@@ -13,6 +13,7 @@ pub mod eval;
 pub mod fold;
 pub mod json;
 pub mod ops;
+mod part;
 pub mod tree;
 pub mod walk;
 

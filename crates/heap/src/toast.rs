@@ -15,16 +15,20 @@
 //! # Differs from PostgreSQL
 //! LZ4 is the only method. The index is a trait: this crate knows no B-tree.
 
+mod prefix;
+
 use crate::fetch::TupleSlot;
 use crate::heap::{Heap, TupleOutcome};
 use crate::insert::InsertState;
 use crate::visibility::{Dirty, Hints, satisfies_dirty};
 use base::sync::{Arc, Mutex, Rank};
-use base::{Error, Oid, Result, Tid, Xid, bail};
+use base::{Error, Fork, Oid, Result, Tid, Xid, bail};
+use buffer::Strategy;
 use page::tuple::{
     AttrValue, COMPRESSED_HEADER, HAS_EXTERNAL, PhysicalAttr, ToastPointer, TupleDesc, TupleView,
     VARLENA_HEADER, deform, form_tuple, form_values,
 };
+use prefix::{Prefix, decompress_prefix};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use txn::{Transaction, Wait};
@@ -202,6 +206,46 @@ impl HeapToast {
         }
     }
 
+    /// Appends those of `entries`, which lead to one page, that are chunks of the value, in order from `next` on.
+    fn append_chunks(
+        &self,
+        value: Oid,
+        entries: &[(i32, Tid)],
+        next: &mut i32,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some((_, Tid { block, .. })) = entries.first() else { return Ok(()) };
+        let rel = self.heap.relation();
+        let pin = rel.try_pin(Fork::Main, *block, &mut Strategy::Normal)?;
+        let Some(pin) = pin else { return Ok(()) };
+        let page = pin.read();
+        let txns = &self.heap.context().txns;
+        let mut hints = Hints::default();
+        for (seq, tid) in entries {
+            if seq != next || !page.item_id(tid.offset).is_normal() {
+                continue;
+            }
+            // Any version will do but one that was never there; chunks are not updated.
+            let t = page.tuple(tid.offset);
+            let dead = satisfies_dirty(&t, txns, None, &mut hints)? == Dirty::Dead;
+            if dead && !t.xmax().is_valid() {
+                continue;
+            }
+            let mut values = [AttrValue::Null; 3];
+            deform(t.bytes, &self.desc, &mut values)
+                .map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
+            let [AttrValue::Inline(id), _, AttrValue::Inline(chunk)] = values else {
+                return Err(missing(value, self.table));
+            };
+            if id != value.0.to_le_bytes() {
+                continue;
+            }
+            out.extend_from_slice(chunk);
+            *next += 1;
+        }
+        Ok(())
+    }
+
     /// All chunks of a value that goes: they are read to be deleted.
     fn chunks_to_delete(&self, value: Oid) -> Result<Vec<(i32, Tid)>> {
         let chunks = self.index.lookup(value, 0, i32::MAX)?;
@@ -258,35 +302,14 @@ impl ToastStore for HeapToast {
         let first = start / CHUNK;
         let last = (start + len - 1) / CHUNK;
         let mut out = Vec::with_capacity((last - first + 1) * CHUNK);
-        let mut slot = TupleSlot::new();
-        let mut hints = Hints::default();
-        let mut next = first as i32;
         let entries = self.index.lookup(value, first as i32, last as i32)?;
-        let found = entries.len() as u64;
-        for (seq, tid) in entries {
-            if seq != next || !self.heap.fetch_any(tid, &mut slot)? {
-                continue;
-            }
-            // Any version will do but one that was never there; chunks are not updated.
-            let t = slot.view();
-            let txns = &self.heap.context().txns;
-            let dead = satisfies_dirty(&t, txns, None, &mut hints)? == Dirty::Dead;
-            if dead && !t.xmax().is_valid() {
-                continue;
-            }
-            let mut values = [AttrValue::Null; 3];
-            deform(&slot.bytes, &self.desc, &mut values)
-                .map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
-            let [AttrValue::Inline(id), _, AttrValue::Inline(chunk)] = values else {
-                return Err(missing(value, self.table));
-            };
-            if id != value.0.to_le_bytes() {
-                continue;
-            }
-            out.extend_from_slice(chunk);
-            next += 1;
+        let mut next = first as i32;
+        // Chunks that were stored one after the other are on one page.
+        for on_page in entries.chunk_by(|(_, a), (_, b)| a.block == b.block) {
+            self.append_chunks(value, on_page, &mut next, &mut out)?;
         }
         let fetched = (next - first as i32).unsigned_abs().into();
+        let found = entries.len() as u64;
         self.count(ToastChanges { lookups: 1, found, fetched, ..ToastChanges::default() });
         let skip = start - first * CHUNK;
         if out.len() < skip + len {
@@ -330,15 +353,14 @@ pub fn detoast<'v>(value: &AttrValue<'v>, store: Option<&dyn ToastStore>) -> Res
         AttrValue::Inline(bytes) => Cow::Borrowed(bytes),
         AttrValue::Compressed { raw_size, data } => Cow::Owned(decompress(data, *raw_size)?),
         AttrValue::External(p) => {
-            let Some(store) = store else { return Err(missing(p.value_id, p.toast_table)) };
-            let stored = store.fetch(p.value_id, 0, p.stored_size as usize)?;
+            let stored = fetch_stored(p, store)?;
             Cow::Owned(if p.compressed { decompress(&stored, p.raw_size)? } else { stored })
         }
     })
 }
 
-/// `len` bytes of the value from `start` on (fewer at its end); of a value out of line that is not
-/// compressed only the chunks needed are read.
+/// `len` bytes of the value from `start` on (fewer at its end). Of a value out of line only the chunks needed are read: those of the bytes,
+/// or, if it is compressed, the first ones.
 ///
 /// # Errors
 /// As [`detoast`].
@@ -348,34 +370,75 @@ pub fn detoast_slice<'v>(
     start: usize,
     len: usize,
 ) -> Result<Cow<'v, [u8]>> {
-    if let AttrValue::External(p) = value
-        && !p.compressed
-        && let Some(store) = store
-    {
-        let start = start.min(p.raw_size as usize);
-        let len = len.min(p.raw_size as usize - start);
-        return store.fetch(p.value_id, start, len).map(Cow::Owned);
-    }
-    let cut = |n: usize| (start.min(n), start.saturating_add(len).min(n));
-    Ok(match detoast(value, store)? {
-        Cow::Borrowed(b) => {
-            let (a, z) = cut(b.len());
-            Cow::Borrowed(&b[a..z])
+    let end = start.saturating_add(len);
+    let cut = |n: usize| start.min(n)..end.min(n);
+    let owned = |mut bytes: Vec<u8>| {
+        bytes.truncate(end);
+        bytes.drain(..start.min(bytes.len()));
+        Cow::Owned(bytes)
+    };
+    Ok(match value {
+        AttrValue::Null => Cow::Borrowed(&[]),
+        AttrValue::Inline(bytes) => Cow::Borrowed(&bytes[cut(bytes.len())]),
+        AttrValue::Compressed { raw_size, data } => {
+            let end = end.min(*raw_size as usize);
+            match decompress_prefix(data, false, end) {
+                Prefix::Done(bytes) if bytes.len() == end => owned(bytes),
+                _ => return Err(damaged()),
+            }
         }
-        Cow::Owned(b) => {
-            let (a, z) = cut(b.len());
-            Cow::Owned(b[a..z].to_vec())
+        AttrValue::External(p) => {
+            let Some(store) = store else { return Err(missing(p.value_id, p.toast_table)) };
+            let at = cut(p.raw_size as usize);
+            if p.compressed {
+                owned(fetch_prefix(p, store, at.end)?)
+            } else {
+                Cow::Owned(store.fetch(p.value_id, at.start, at.len())?)
+            }
         }
     })
 }
 
+/// The first `len` bytes (no more than it has) of a compressed value, by as few chunks as will do.
+fn fetch_prefix(p: &ToastPointer, store: &dyn ToastStore, len: usize) -> Result<Vec<u8>> {
+    let size = p.stored_size as usize;
+    if len == 0 {
+        return Ok(Vec::new());
+    }
+    // No more than a few bytes longer than what they say, but for the lengths of long runs.
+    let mut wanted = len + len / 255 + 64;
+    let mut block = Vec::new();
+    loop {
+        wanted = wanted.next_multiple_of(CHUNK).min(size);
+        block.extend(store.fetch(p.value_id, block.len(), wanted - block.len())?);
+        match decompress_prefix(&block, wanted < size, len) {
+            Prefix::Done(bytes) if bytes.len() == len => return Ok(bytes),
+            Prefix::NeedsMore => wanted = wanted.saturating_mul(4),
+            Prefix::Done(_) | Prefix::Damaged => return Err(damaged()),
+        }
+    }
+}
+
+/// The bytes of a value out of line as they are stored, compressed or not.
+///
+/// # Errors
+/// As [`detoast`].
+pub fn fetch_stored(p: &ToastPointer, store: Option<&dyn ToastStore>) -> Result<Vec<u8>> {
+    let Some(store) = store else { return Err(missing(p.value_id, p.toast_table)) };
+    store.fetch(p.value_id, 0, p.stored_size as usize)
+}
+
+fn damaged() -> Error {
+    base::err!(DATA_CORRUPTED, "compressed lz4 data is corrupt")
+}
+
 fn decompress(data: &[u8], raw_size: u32) -> Result<Vec<u8>> {
     if raw_size as usize > page::tuple::MAX_VALUE_SIZE {
-        bail!(DATA_CORRUPTED, "compressed lz4 data is corrupt");
+        return Err(damaged());
     }
     match lz4_flex::block::decompress(data, raw_size as usize) {
         Ok(bytes) if bytes.len() == raw_size as usize => Ok(bytes),
-        _ => bail!(DATA_CORRUPTED, "compressed lz4 data is corrupt"),
+        _ => Err(damaged()),
     }
 }
 
@@ -426,6 +489,27 @@ impl Heap {
     /// XX001 if chunks are missing or the compressed data is damaged.
     pub fn detoast<'v>(&self, value: &AttrValue<'v>) -> Result<Cow<'v, [u8]>> {
         detoast(value, self.options.toast.as_deref())
+    }
+
+    /// Is `new` fit to stand in the place of `old` as it is, with the values out of line that are there?
+    pub(crate) fn keeps_values(&self, old: &[u8], new: &[u8]) -> Result<bool> {
+        let (Some(store), Some(storage)) = (&self.options.toast, &self.options.storage) else {
+            return Ok(true);
+        };
+        if new.len() > TARGET {
+            return Ok(false);
+        }
+        let n = storage.0.len();
+        let mut values = vec![AttrValue::Null; 2 * n];
+        let (was, is) = values.split_at_mut(n);
+        deform(old, &storage.0, was).map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
+        deform(new, &storage.0, is).map_err(|e| base::err!(DATA_CORRUPTED, "{e}"))?;
+        let outside = |v: &AttrValue<'_>| matches!(v, AttrValue::External(_));
+        let table = store.table();
+        Ok(was.iter().zip(is).all(|(a, b)| match (a, &*b) {
+            (AttrValue::External(a), AttrValue::External(b)) => a == b && a.toast_table == table,
+            (a, b) => !outside(a) && !outside(b),
+        }))
     }
 
     /// The tuple to insert instead of `tuple`.
@@ -497,7 +581,7 @@ impl Heap {
             .collect())
     }
 
-    /// Makes `tuple` short enough. Values out of line that are not in `keep` become this row's own; a value that
+    /// Makes `tuple` short enough. Values out of line that are not the attribute's in `keep` become this row's own; a value that
     /// equals the kept one of its attribute is replaced by that one's pointer.
     fn toast(
         &self,
@@ -517,7 +601,7 @@ impl Heap {
         for (i, v) in values.iter().enumerate() {
             let kept = keep.iter().find(|(n, _)| *n == i).map(|(_, p)| *p);
             pieces.push(match v {
-                AttrValue::External(p) if keep.iter().all(|(_, k)| k != p) => {
+                AttrValue::External(p) if kept != Some(*p) => {
                     Piece::Owned(detoast(v, Some(&**store))?.into_owned())
                 }
                 AttrValue::Inline(b)

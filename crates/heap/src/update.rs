@@ -134,7 +134,9 @@ impl Heap {
                 return Ok(TupleOutcome::Ok(None));
             }
             let has_toasted = self.has_toasted(guard.item(tid.offset));
-            if toasted.is_none() && (self.needs_toast(new) || has_toasted || self.has_toasted(new))
+            if toasted.is_none()
+                && (self.needs_toast(new) || has_toasted)
+                && !self.keeps_values(guard.item(tid.offset), new)?
             {
                 // Moving values out of line touches other pages: hold the row by a lock meanwhile.
                 match txn.lock_row(self.rel.id(), tid, mode)? {

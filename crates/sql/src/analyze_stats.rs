@@ -19,6 +19,15 @@ pub fn sample_rows(target: usize) -> usize {
     300 * target
 }
 
+/// Whether a value takes no part in comparisons.
+pub(crate) fn is_wide(d: &Datum, ty: Oid) -> bool {
+    match d {
+        Datum::Late(late) => late.len() > WIDE_BYTES,
+        there => width(there, ty) > WIDE_BYTES,
+    }
+}
+
+/// How wide a value is in its row.
 pub(crate) fn width(d: &Datum, ty: Oid) -> usize {
     let len = types::type_info(ty).map_or(-1, |t| t.len);
     if len > 0 {
@@ -27,6 +36,7 @@ pub(crate) fn width(d: &Datum, ty: Oid) -> usize {
     match d {
         Datum::Text(t) => t.len() + if t.len() <= 126 { 1 } else { 4 },
         Datum::Bytea(b) => b.len() + if b.len() <= 126 { 1 } else { 4 },
+        Datum::Late(late) => late.len_in_row(),
         other => {
             let mut bytes = Vec::new();
             match types::encode(ty, other, &mut bytes) {
@@ -78,7 +88,7 @@ pub fn column_statistics(
         return out;
     }
     let mut sorted: Vec<(usize, &Datum)> =
-        present.iter().filter(|(_, v)| width(v, ty) <= WIDE_BYTES).copied().collect();
+        present.iter().filter(|(_, v)| !is_wide(v, ty)).copied().collect();
     let too_wide = present.len() - sorted.len();
     if sorted.is_empty() {
         out.distinct = -(1.0 - out.null_fraction);

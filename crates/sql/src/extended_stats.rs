@@ -9,7 +9,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "sample sizes are small")]
 
-use crate::analyze_stats::{WIDE_BYTES, width};
+use crate::analyze_stats::is_wide;
 use base::Oid;
 use engine::catalog::extended::{CommonItem, ExtendedData};
 use expr::ops::compare;
@@ -94,7 +94,7 @@ impl<'a> Sample<'a> {
         let is_wide = |row: &usize| {
             columns.iter().any(|c| {
                 let value = &c.values[*row];
-                !value.is_null() && width(value, c.ty) > WIDE_BYTES
+                !value.is_null() && is_wide(value, c.ty)
             })
         };
         let narrow = (0..rows).filter(|row| !is_wide(row)).collect();

@@ -108,6 +108,10 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
             }
             x.fields.len().cmp(&y.fields.len())
         }
+        (Datum::Late(_), _) | (_, Datum::Late(_)) => match (a.now(), b.now()) {
+            (Ok(a), Ok(b)) => compare(type_oid, a, b),
+            (a, b) => a.is_ok().cmp(&b.is_ok()),
+        },
         _ => mixed(a, b),
     }
 }
@@ -200,6 +204,10 @@ pub fn hash<H: Hasher>(type_oid: Oid, value: &Datum, state: &mut H) {
             }
             v.elements.len().hash(state);
         }
+        Datum::Late(v) => match v.get() {
+            Ok(v) => hash(type_oid, v, state),
+            Err(_) => state.write_u8(0),
+        },
         Datum::Record(v) => {
             for (i, e) in v.fields.iter().enumerate() {
                 hash(v.columns.get(i).map_or(Oid(0), |c| c.type_oid), e, state);

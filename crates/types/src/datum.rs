@@ -62,6 +62,8 @@ pub enum Datum {
     Array(Arc<ArrayValue>),
     /// a row
     Record(Arc<RecordValue>),
+    /// A long value of any type that has not been read yet (see [`crate::late`]).
+    Late(Arc<dyn crate::LateValue>),
 }
 
 /// A value of an enum type: which type, and a key that is in the order of the labels (see [`crate::enums`]).

@@ -8,7 +8,7 @@
 //! `data/` holds PostgreSQL's own catalog rows as tab-separated facts, [`facts`] parses them, [`registry`] joins
 //! `pg_proc` to the Rust bodies listed in `functions/`, `datetime/` and `json/`: a function exists in Ebb when it has a body.
 //! [`io`] has the text and binary forms, [`store`] the on-page form, [`compare`] order, equality and hashes, [`typename`]
-//! types by name and OID, [`enums`] and [`domains`] the types that users made.
+//! types by name and OID, [`enums`] and [`domains`] the types that users made, [`late`] values that are not read yet.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ pub mod facts;
 mod functions;
 pub mod io;
 pub mod json;
+pub mod late;
 mod macros;
 pub mod numeric;
 pub mod oids;
@@ -43,6 +44,7 @@ pub use functions::hash::{hash_float8, hash_words};
 pub use functions::misc::size_pretty;
 pub use functions::quote::{keyword, keywords, quote_ident, quote_literal};
 pub use io::{binary_input, binary_output, text_input, text_output, utf8};
+pub use late::LateValue;
 pub use numeric::Numeric;
 pub use registry::{
     Aggregate, AggregateState, FunctionBody, FunctionInfo, FunctionKind, Volatility,

@@ -90,6 +90,7 @@ pub fn encode(type_oid: Oid, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
         Datum::Lsn(l) => out.extend_from_slice(&l.0.to_le_bytes()),
         Datum::Enum(e) => out.extend_from_slice(&e.key.to_le_bytes()),
         Datum::Array(a) => encode_array(a, out)?,
+        Datum::Late(late) => encode(type_oid, late.get()?, out)?,
         Datum::Record(r) => {
             out.extend_from_slice(&r.type_oid.0.to_le_bytes());
             out.extend_from_slice(&(r.fields.len() as u16).to_le_bytes());

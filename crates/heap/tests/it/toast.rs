@@ -4,10 +4,10 @@ use crate::common::{REL, World, row, world_with};
 use base::sync::{Arc, Mutex, Rank};
 use base::{BlockNumber, Fork, OffsetNumber, Oid, RelationId, Result, Tid, Xid};
 use buffer::{Persistence, Strategy};
-use heap::toast::{AttrStorage, HeapToast, ToastIndex, detoast_slice};
+use heap::toast::{AttrStorage, CHUNK, HeapToast, ToastIndex, ToastTally, detoast_slice};
 use heap::{Heap, HeapOptions, InsertState, TupleOutcome, TupleSlot, UpdateOptions, Wait};
 use page::Page;
-use page::tuple::{AttrValue, XMIN_FROZEN, deform};
+use page::tuple::{AttrValue, XMIN_FROZEN, deform, form_values};
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use txn::{CommitExtras, Transaction};
@@ -37,19 +37,32 @@ impl ToastIndex for Index {
 }
 
 fn toast_world(storage: AttrStorage) -> (World, Heap) {
+    let (w, toast, _) = counted_world(storage);
+    (w, toast)
+}
+
+/// What is done with the chunks is counted.
+fn counted_world(storage: AttrStorage) -> (World, Heap, Arc<ToastTally>) {
     let w = world_with(Xid(100), HeapOptions::default());
     let id = RelationId { file_number: 16387, ..REL };
     let rel = w.ctx.pool.create(id, Persistence::Permanent).unwrap();
     let toast = Heap::new(rel, w.ctx.clone(), HeapOptions::default());
     let index = Arc::new(Index(Mutex::new(Rank(1), BTreeMap::new())));
-    let store = Arc::new(HeapToast::new(toast.clone(), index, Oid(16390)));
+    let tally = Arc::<ToastTally>::default();
+    let store = HeapToast::new(toast.clone(), index, Oid(16390)).counted(tally.clone(), Oid(1));
+    let store = Arc::new(store);
     let options = HeapOptions {
         toast: Some(store),
         storage: Some(Arc::new((crate::common::desc(), vec![AttrStorage::Plain, storage]))),
         ..HeapOptions::default()
     };
     let heap = Heap::new(w.rel.clone(), w.ctx.clone(), options);
-    (World { heap, ..w }, toast)
+    (World { heap, ..w }, toast, tally)
+}
+
+/// Chunks read since this was last asked.
+fn fetched(tally: &ToastTally) -> u64 {
+    tally.take().iter().map(|c| c.fetched).sum()
 }
 
 fn value_of(w: &World, tid: Tid) -> (Vec<u8>, &'static str) {
@@ -193,5 +206,107 @@ fn values_are_as_old_as_their_rows() {
     }
     t.commit(CommitExtras::default()).unwrap();
     assert_eq!(live_chunks(&w, &toast), 0);
+    w.assert_replay_equal();
+}
+
+fn insert(w: &World, value: &[u8]) -> Tid {
+    let t = w.begin();
+    let tid = w.heap.insert(&t, &row(1, value), &mut InsertState::new()).unwrap();
+    t.commit(CommitExtras::default()).unwrap();
+    tid
+}
+
+/// Words, so that it can be compressed, but not to nothing.
+fn prose(rng: &mut rand::rngs::SmallRng, len: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    while out.len() < len {
+        match rng.random_range(0..3) {
+            0 => out.extend((0..rng.random_range(1..400)).map(|_| rng.random::<u8>())),
+            1 => out.resize(out.len() + rng.random_range(1..600), rng.random()),
+            _ => out.extend("wörter ".repeat(rng.random_range(1..40)).bytes()),
+        }
+    }
+    out.truncate(len);
+    out
+}
+
+#[test]
+fn a_slice_is_that_of_the_whole_and_reads_its_chunks_only() {
+    for seed in 0..7 {
+        let mut rng = rand::rngs::SmallRng::seed_from_u64(seed);
+        for storage in [AttrStorage::External, AttrStorage::Extended, AttrStorage::Main] {
+            let (w, _, tally) = counted_world(storage);
+            let len = [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 9000, 14_001][seed as usize];
+            let whole = prose(&mut rng, len);
+            let tid = insert(&w, &whole);
+            let mut slot = TupleSlot::new();
+            assert!(w.heap.fetch_any(tid, &mut slot).unwrap());
+            let mut v = [AttrValue::Null; 2];
+            deform(&slot.bytes, &crate::common::desc(), &mut v).unwrap();
+            let store = w.heap.options().toast.as_deref();
+            // At all boundaries of chunks, and anywhere.
+            let mut places: Vec<usize> = (0..=len / CHUNK + 1)
+                .flat_map(|n| [(n * CHUNK).saturating_sub(1), n * CHUNK, n * CHUNK + 1])
+                .chain([len.saturating_sub(1), len, len + 1, usize::MAX])
+                .collect();
+            places.extend((0..20).map(|_| rng.random_range(0..len + 10)));
+            for start in places.iter().copied() {
+                for size in [0, 1, 2, CHUNK, CHUNK + 1, rng.random_range(0..len + 10), usize::MAX] {
+                    fetched(&tally);
+                    let slice = detoast_slice(&v[1], store, start, size).unwrap();
+                    let end = start.saturating_add(size).min(len);
+                    let start = start.min(end);
+                    assert_eq!(&*slice, &whole[start..end], "seed {seed}, {storage:?}");
+                    let chunks = fetched(&tally) as usize;
+                    match v[1] {
+                        AttrValue::External(p) if p.compressed => {
+                            // The beginning, and what tells of long runs in it.
+                            let stored = (p.stored_size as usize).div_ceil(CHUNK);
+                            assert!(chunks <= stored, "{chunks} of {stored}");
+                            assert!(chunks <= (end + end / 255 + 64).div_ceil(CHUNK) * 4);
+                        }
+                        AttrValue::External(_) if start == end => assert_eq!(chunks, 0),
+                        AttrValue::External(_) => {
+                            assert_eq!(chunks, (end - 1) / CHUNK - start / CHUNK + 1);
+                        }
+                        _ => assert_eq!(chunks, 0),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_update_keeps_is_not_read() {
+    let (w, toast, tally) = counted_world(AttrStorage::External);
+    let long = noise(10_000);
+    let tid = insert(&w, &long);
+    let mut slot = TupleSlot::new();
+    w.heap.fetch_any(tid, &mut slot).unwrap();
+    let mut v = [AttrValue::Null; 2];
+    deform(&slot.bytes, &crate::common::desc(), &mut v).unwrap();
+    let other =
+        form_values(&crate::common::desc(), &[AttrValue::Inline(&9i64.to_le_bytes()), v[1]]);
+    let options = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    tally.take();
+    let t = w.begin();
+    let start = w.ctx.wal.insert_lsn();
+    let TupleOutcome::Ok(kept) = w.heap.update(&t, tid, &other, options).unwrap() else { panic!() };
+    // The record of the update, and nothing of the chunks.
+    assert_eq!(w.records_since(start).len(), 1);
+    assert_eq!(tally.take(), []);
+    assert!(kept.hot);
+    // Nobody need be kept off the row for it.
+    assert_eq!(t.row_lock_held(w.rel.id(), tid), None);
+    t.abort().unwrap();
+    assert_eq!(value_of(&w, tid).0, long);
+    tally.take();
+    let t = w.begin();
+    let TupleOutcome::Ok(kept) = w.heap.update(&t, tid, &other, options).unwrap() else { panic!() };
+    t.commit(CommitExtras::default()).unwrap();
+    assert_eq!(tally.take(), []);
+    assert_eq!(live_chunks(&w, &toast), 6);
+    assert_eq!(value_of(&w, kept.tid).0, long);
     w.assert_replay_equal();
 }

@@ -30,5 +30,6 @@ pub use header::*;
 pub use key_stub::{KeySource, MAX_STUB_DATA, StubSize, deform_stub, stub_size, verify_stub};
 pub use split::{StoredAttr, split_data};
 pub use varlena::{
-    COMPRESSED_HEADER, MAX_SHORT, MAX_VALUE_SIZE, ToastPointer, VARLENA_HEADER, plain_varlena_size,
+    COMPRESSED_HEADER, EXTERNAL_SIZE, MAX_SHORT, MAX_VALUE_SIZE, ToastPointer, VARLENA_HEADER,
+    plain_varlena_size,
 };

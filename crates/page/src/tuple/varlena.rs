@@ -21,7 +21,8 @@ pub const MAX_SHORT: usize = 126;
 pub const MAX_VALUE_SIZE: usize = (1 << 30) - 1 - VARLENA_HEADER;
 pub(crate) const EXTERNAL: u8 = 0x01;
 pub(crate) const EXTERNAL_ON_DISK: u8 = 18;
-pub(crate) const EXTERNAL_SIZE: usize = 2 + TOAST_POINTER_SIZE;
+/// Bytes that a value out of line takes in its tuple.
+pub const EXTERNAL_SIZE: usize = 2 + TOAST_POINTER_SIZE;
 pub(crate) const TOAST_POINTER_SIZE: usize = 16;
 
 /// Where a value is that is stored out of line.

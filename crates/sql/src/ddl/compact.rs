@@ -14,22 +14,22 @@
 //! themselves. CLUSTER always sorts; sorted are keys and addresses, and rows are fetched by them.
 
 use super::index::RowDecoder;
-use super::rewrite::{Broken, NewFile, Toast, begin, finish, whole_row};
+use super::rewrite::{Broken, NewFile, Toast, begin, finish};
 use crate::exec::modify::IndexWriter;
 use crate::maintenance::commands::{Command, cluster};
 use crate::session::{Session, SessionState};
-use base::{BlockNumber, Fork, GiveWay, Manners, Oid, Result, Tid};
+use base::{BlockNumber, Fork, GiveWay, Manners, Result, Tid};
 use btree::Sorter;
 use buffer::Strategy;
 use engine::catalog::model::{Index, Table};
-use engine::relation::{RowEncoder, key_schema, tuple_desc};
+use engine::relation::{key_schema, tuple_desc};
 use expr::eval::EvalContext;
 use heap::prune::Verdict;
 use heap::toast::ToastChanges;
 use heap::visibility::satisfies_vacuum;
 use heap::{Heap, Hints, Horizon, InsertState, TupleSlot};
 use page::Page;
-use page::tuple::{TupleDesc, TupleView, XMIN_FROZEN};
+use page::tuple::{AttrValue, TupleDesc, TupleView, XMIN_FROZEN};
 use std::rc::Rc;
 use std::sync::Arc;
 use txn::Transaction;
@@ -127,9 +127,7 @@ struct Copier<'a> {
     new: &'a NewFile,
     horizon: Horizon,
     hints: Hints,
-    types: Vec<Oid>,
     desc: TupleDesc,
-    encoder: RowEncoder,
     /// Frozen rows and others go to pages of their own, so that the former's are all-frozen.
     frozen: InsertState,
     recent: InsertState,
@@ -164,9 +162,7 @@ impl<'a> Copier<'a> {
             new,
             horizon: old.exact_horizon(),
             hints: Hints::default(),
-            types: before.columns.iter().map(|c| c.ty.oid).collect(),
             desc: tuple_desc(&before.columns),
-            encoder: RowEncoder::for_table(&new.table),
             frozen,
             recent,
             pending: Vec::new(),
@@ -275,14 +271,7 @@ impl<'a> Copier<'a> {
         let columns = &self.before.columns;
         let as_it_is =
             !t.has_external() && t.natts() == columns.len() && !columns.iter().any(|c| c.dropped);
-        let tuple = if as_it_is {
-            t.bytes.to_vec()
-        } else {
-            let row = whole_row(self.old, self.before, t, &self.desc, &self.types)?;
-            let mut tuple = Vec::new();
-            self.encoder.encode(&row, &mut tuple)?;
-            tuple
-        };
+        let tuple = if as_it_is { t.bytes.to_vec() } else { self.gathered(t)? };
         let frozen = t.infomask() & XMIN_FROZEN == XMIN_FROZEN;
         let settled = frozen || t.raw_xmin() < self.horizon.oldest_xmin;
         if settled && verdict == Verdict::Live {
@@ -297,6 +286,41 @@ impl<'a> Copier<'a> {
             self.new.heap.end_version(tid, t.xmax())?;
         }
         Ok(())
+    }
+
+    /// A row with all that belongs to it: what is out of line is fetched, and a compressed value stays so.
+    fn gathered(&self, t: &TupleView<'_>) -> Result<Vec<u8>> {
+        let columns = &self.before.columns;
+        let mut attrs = vec![AttrValue::Null; columns.len()];
+        page::tuple::deform(t.bytes, &self.desc, &mut attrs).map_err(base::Error::corrupt_file)?;
+        let mut bytes: Vec<Vec<u8>> = vec![Vec::new(); columns.len()];
+        for (i, (attr, bytes)) in attrs.iter().zip(&mut bytes).enumerate() {
+            let column = &columns[i];
+            match (attr, &column.missing) {
+                _ if column.dropped => {}
+                (AttrValue::External(p), _) => {
+                    let store = self.old.options().toast.as_deref();
+                    *bytes = heap::toast::fetch_stored(p, store)?;
+                }
+                (AttrValue::Null, Some(value)) if i >= t.natts() && !value.is_null() => {
+                    types::encode(column.ty.oid, value, bytes)?;
+                }
+                _ => {}
+            }
+        }
+        let attr = |i: usize| match (attrs[i], &columns[i].missing) {
+            _ if columns[i].dropped => AttrValue::Null,
+            (AttrValue::External(p), _) if p.compressed => {
+                AttrValue::Compressed { raw_size: p.raw_size, data: &bytes[i] }
+            }
+            (AttrValue::External(_), _) => AttrValue::Inline(&bytes[i]),
+            (AttrValue::Null, Some(value)) if i >= t.natts() && !value.is_null() => {
+                AttrValue::Inline(&bytes[i])
+            }
+            (attr, _) => attr,
+        };
+        let values: Vec<AttrValue<'_>> = (0..columns.len()).map(attr).collect();
+        Ok(page::tuple::form_values(&self.desc, &values))
     }
 
     fn write_pending(&mut self) -> Result<()> {

@@ -225,8 +225,7 @@ impl Call {
         match (state, self.maker) {
             (State::Count(n), Maker::CountStar) => *n += 1,
             (State::Count(n), _) => {
-                let mut scratch = Datum::Null;
-                if !self.args[0].eval_ref(row, cx, &mut scratch)?.is_null() {
+                if !self.args[0].is_null(row, cx)? {
                     *n += 1;
                 }
             }
@@ -273,9 +272,7 @@ impl Call {
         let mut scratch = Datum::Null;
         match (state, self.maker) {
             (State::Count(n), Maker::CountStar) => *n -= 1,
-            (State::Count(n), _) => {
-                *n -= i64::from(!self.args[0].eval_ref(row, &cx.eval, &mut scratch)?.is_null());
-            }
+            (State::Count(n), _) => *n -= i64::from(!self.args[0].is_null(row, &cx.eval)?),
             (State::Sum(total, n), _) => {
                 if let Some(v) = int_of(self.args[0].eval_ref(row, &cx.eval, &mut scratch)?) {
                     (*total, *n) = (add_int(*total, v.saturating_neg())?, *n - 1);

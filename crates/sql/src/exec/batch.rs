@@ -1,5 +1,6 @@
 //! Rows on their way from node to node.
 
+use base::Result;
 use types::Datum;
 
 /// Rows of one width, one after the other. Its memory is reused.
@@ -49,6 +50,13 @@ impl Batch {
     #[inline]
     pub fn row_mut(&mut self, i: usize) -> &mut [Datum] {
         &mut self.data[i * self.width..(i + 1) * self.width]
+    }
+    /// Reads what is late.
+    ///
+    /// # Errors
+    /// Corruption, I/O.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        self.data.iter_mut().try_for_each(Datum::settle)
     }
     /// The rows.
     pub fn rows(&self) -> impl Iterator<Item = &[Datum]> {
@@ -131,6 +139,8 @@ fn heap_bytes(d: &Datum) -> usize {
                 + a.elements.iter().map(heap_bytes).sum::<usize>()
         }
         Datum::Record(r) => 64 + r.fields.len() * size_of::<Datum>(),
+        Datum::Late(v) if v.is_read() => 96 + v.len(),
+        Datum::Late(_) => 96,
         _ => 0,
     }
 }

@@ -7,6 +7,7 @@ use super::hash_join::{HashJoinNode, HashKey, HashState, Table};
 use super::incremental_sort::IncrementalSort;
 use super::index_scan::{IndexScanNode, KeyedIndex};
 use super::join::{LoopState, NestLoopNode};
+use super::late::LateColumns;
 use super::lock_rows::{LockRowsNode, Mark};
 use super::merge_append::MergeAppendNode;
 use super::merge_join::{MergeJoinNode, MergeKey, MergeState};
@@ -42,6 +43,8 @@ pub(crate) struct Builder {
     pub main: bool,
     /// Sub-plans or CTEs show or do something beside their values.
     pub effects_beside: bool,
+    /// What scans may leave unread.
+    pub late: LateColumns,
 }
 
 /// Counts another node's rows and time.
@@ -256,21 +259,24 @@ impl Builder {
             NodeKind::Result { exprs, filter } => {
                 Box::new(ResultNode { exprs: codes(exprs)?, filter: maybe(filter)?, done: false })
             }
-            NodeKind::SeqScan(scan) => Box::new(SeqScanNode::new(scan)?),
+            NodeKind::SeqScan(scan) => Box::new(SeqScanNode::new(scan, self.late.of(p))?),
             NodeKind::SampleScan { scan, sample, .. } => {
-                Box::new(SeqScanNode::sampled(scan, SampleCode::new(sample)?)?)
+                Box::new(SeqScanNode::sampled(scan, self.late.of(p), SampleCode::new(sample)?)?)
             }
             NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
-                Box::new(IndexScanNode::new(scan, index, keys, *backward, *index_only)?)
+                let late = self.late.of(p);
+                Box::new(IndexScanNode::new(scan, late, index, keys, *backward, *index_only)?)
             }
             NodeKind::BitmapScan { scan, arms } => {
                 let arms =
                     arms.iter().map(|(i, k)| KeyedIndex::new(i, k)).collect::<Result<_>>()?;
-                Box::new(BitmapNode::new(scan, arms)?)
+                Box::new(BitmapNode::new(scan, self.late.of(p), arms)?)
             }
-            NodeKind::TidScan { scan, tids, .. } => Box::new(TidScanNode::new(scan, tids)?),
+            NodeKind::TidScan { scan, tids, .. } => {
+                Box::new(TidScanNode::new(scan, self.late.of(p), tids)?)
+            }
             NodeKind::TidRangeScan { scan, bounds, .. } => {
-                Box::new(SeqScanNode::between(scan, bounds)?)
+                Box::new(SeqScanNode::between(scan, self.late.of(p), bounds)?)
             }
             NodeKind::FunctionScan { calls, ordinality, column_types, .. } => {
                 Box::new(FunctionNode {
@@ -424,7 +430,8 @@ impl Builder {
                     let count_only =
                         scan.filter.is_none() && calls.iter().all(|c| c.star && c.filter.is_none());
                     let calls = calls.iter().map(Builder::call).collect::<Result<_>>()?;
-                    return Ok(Box::new(ParallelAggregate::new(scan, calls, count_only)?));
+                    let late = self.late.of(input);
+                    return Ok(Box::new(ParallelAggregate::new(scan, late, calls, count_only)?));
                 }
                 Box::new(AggregateNode {
                     input_width: input.columns.len(),

@@ -7,6 +7,7 @@
 use super::context::{DeferredCheck, ExecContext};
 use super::foreign_key_text::{Asked, within};
 use super::key_types::{Sides, Sought, type_of};
+use super::late::carried;
 use super::modify::{TableWriter, compile_stored, shown};
 use super::row::RowReader;
 use super::unique_later::DoubtfulKey;
@@ -136,9 +137,11 @@ impl Finder {
                     .all(|c| c.expr.is_none() && columns.contains(&c.column))
         });
         let all: Vec<i32> = table.columns.iter().map(|c| c.number).collect();
+        let mut late = carried(table);
+        columns.iter().for_each(|c| late[*c as usize - 1] = false);
         Ok(Finder {
             heap: x.relations.heap(table)?,
-            reader: RowReader::new(table, &all, None),
+            reader: RowReader::new(table, &all, None).leave(&late),
             key_reader: RowReader::new(table, columns, None),
             index: index.cloned(),
             table: table.clone(),

@@ -378,6 +378,7 @@ fn pass_over(scan: &mut BtreeScan, fetched: Fetched) {
 impl IndexScanNode {
     pub(crate) fn new(
         scan: &TableScan,
+        late: &[bool],
         index: &Arc<Index>,
         keys: &[IndexKey],
         backward: bool,
@@ -403,7 +404,7 @@ impl IndexScanNode {
             && (0..index.key_columns)
                 .all(|c| keys.iter().any(|k| k.column == c && k.op == IndexOp::Eq));
         Ok(IndexScanNode {
-            base: ScanBase::new(scan)?,
+            base: ScanBase::new(scan, late)?,
             keyed: KeyedIndex::new(index, keys)?,
             backward,
             index_only,

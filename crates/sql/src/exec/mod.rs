@@ -22,6 +22,7 @@ mod incremental_sort;
 mod index_scan;
 mod join;
 mod key_types;
+mod late;
 mod lock_rows;
 mod merge_append;
 mod merge_join;
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     pub generation: Cell<u64>,
     /// Foreign-key work for the end of the statement.
     pub after: RefCell<Vec<foreign_key::AfterCheck>>,
+    /// Some scan may leave values unread.
+    pub has_late: bool,
 }
 
 impl Shared {
@@ -203,12 +206,22 @@ pub struct SortTold {
 
 type Stats = Rc<RefCell<Vec<NodeStats>>>;
 
-/// A plan's nodes, and what they share.
-pub(crate) fn parts(plan: &Arc<Plan>, stats: Option<Stats>) -> Result<(Box<dyn Node>, Shared)> {
-    let mut builder = build::Builder { stats, main: true, effects_beside: effects::beside(plan) };
+/// A plan's nodes, and what they share. `settled`: whoever takes the root's rows reads what is late in them.
+pub(crate) fn parts(
+    plan: &Arc<Plan>,
+    stats: Option<Stats>,
+    settled: bool,
+) -> Result<(Box<dyn Node>, Shared)> {
+    let mut late = late::LateColumns::default();
+    late.mark(&plan.root, settled);
+    plan.sub_plans.iter().for_each(|s| late.mark(&s.node, false));
+    plan.ctes.iter().for_each(|c| late.mark(&c.node, false));
+    let effects_beside = effects::beside(plan);
+    let mut builder = build::Builder { stats, main: true, effects_beside, late };
     let root = builder.node(&plan.root)?;
     builder.main = false;
-    let mut shared = Shared::default();
+    let has_late = !builder.late.is_empty();
+    let mut shared = Shared { has_late, ..Shared::default() };
     for (i, s) in plan.sub_plans.iter().enumerate() {
         let node = builder.node(&s.node)?;
         let later = s.later.is_some().then(|| (plan.clone(), i));
@@ -261,7 +274,7 @@ impl Executor {
 
     fn build(plan: Arc<Plan>, instrument: bool) -> Result<Executor> {
         let stats = instrument.then(|| Rc::new(RefCell::new(Vec::new())));
-        let (root, shared) = parts(&plan, stats.clone())?;
+        let (root, shared) = parts(&plan, stats.clone(), true)?;
         Ok(Executor {
             at_once: effects::rows_at_once(&plan),
             plan,
@@ -336,6 +349,9 @@ impl Executor {
         let hook = Hook { x, shared: &self.shared };
         let cx = Cx::new(x, &self.shared, &hook);
         self.root.next(&cx, &mut self.batch, max.clamp(1, self.at_once))?;
+        if self.shared.has_late {
+            self.batch.settle()?;
+        }
         if self.batch.is_empty() {
             self.done = true;
             store::finish_modifying(&cx, &self.plan)?;

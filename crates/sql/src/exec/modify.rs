@@ -28,7 +28,8 @@ use std::sync::Arc;
 use txn::{RowLockMode, Transaction, Wait};
 use types::Datum;
 
-use stored::columns_of_index;
+use stored::Generated;
+pub(crate) use stored::columns_of_index;
 pub use stored::{compile_stored, compile_stored_of};
 
 /// The heap's side of unique checks.
@@ -195,6 +196,7 @@ impl IndexWriter {
 
 /// A value as error details show it.
 pub(crate) fn shown(ty: Oid, v: &Datum, x: &ExecContext<'_>) -> String {
+    let Ok(v) = v.now() else { return "?".to_owned() };
     if v.is_null() {
         return "null".to_owned();
     }
@@ -217,7 +219,7 @@ pub struct TableWriter {
     indexes: Vec<IndexWriter>,
     not_null: Vec<usize>,
     checks: Vec<(usize, Code)>,
-    generated: Vec<(usize, Code)>,
+    generated: Vec<Generated>,
     /// Virtual columns that may not be NULL: they are in no row.
     virtual_not_null: Vec<(usize, Code)>,
     state: InsertState,
@@ -288,7 +290,7 @@ impl TableWriter {
             if c.is_generated()
                 && let Some(d) = &c.default
             {
-                generated.push((n, compile_stored_of(d, Some(table))?));
+                generated.push(Generated::new(n, d, table)?);
             }
         }
         let checks = table
@@ -365,16 +367,19 @@ impl TableWriter {
         SqlError::new(state, message).table(&self.table.namespace_name, &self.table.name)
     }
 
-    /// Computes generated columns, then tests NOT NULL and CHECK.
+    /// Computes generated columns, but those that are made of what a row that it takes the place of has too; then tests NOT NULL and CHECK.
     fn constrain(
         &self,
+        old: &[Datum],
         row: &mut [Datum],
         x: &ExecContext<'_>,
         cx: &EvalContext<'_>,
     ) -> Result<()> {
-        for (n, code) in &self.generated {
-            let v = code.eval(row, cx)?;
-            row[*n] = v;
+        for g in &self.generated {
+            // None is made of another.
+            if !g.stays(old, row) {
+                row[g.at] = g.code.eval(row, cx)?;
+            }
         }
         for n in &self.not_null {
             if row[*n].is_null() {
@@ -494,7 +499,7 @@ impl TableWriter {
     pub fn insert(&mut self, x: &ExecContext<'_>, row: &mut [Datum]) -> Result<Tid> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(row, x, &cx)?;
+        self.constrain(&[], row, x, &cx)?;
         let mut tuple = std::mem::take(&mut self.tuple);
         self.encoder.encode(row, &mut tuple)?;
         let tid = self.heap.insert(x.txn, &tuple, &mut self.state)?;
@@ -517,7 +522,7 @@ impl TableWriter {
         let cx = EvalContext::new(x.env, &exec);
         let mut tuples: Vec<Vec<u8>> = Vec::with_capacity(rows.len());
         for row in rows.iter_mut() {
-            self.constrain(row, x, &cx)?;
+            self.constrain(&[], row, x, &cx)?;
             let mut t = Vec::new();
             self.encoder.encode(row, &mut t)?;
             tuples.push(t);
@@ -558,7 +563,7 @@ impl TableWriter {
     ) -> Result<()> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(row, x, &cx)?;
+        self.constrain(&[], row, x, &cx)?;
         self.encoder.encode(row, tuple)
     }
 
@@ -599,7 +604,7 @@ impl TableWriter {
     ) -> Result<Inserted> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(row, x, &cx)?;
+        self.constrain(&[], row, x, &cx)?;
         loop {
             x.cancel.check()?;
             if let Some(tid) = self.find_conflict(x, row, &cx, arbiters)? {
@@ -700,7 +705,7 @@ impl TableWriter {
 
     /// How a row is locked before an update of these columns: foreign keys may go on looking at one whose keys stay.
     pub fn lock_to_update(&self, mut columns: impl Iterator<Item = i32>) -> RowLockMode {
-        let made = |n: &i32| self.generated.iter().any(|(at, _)| *at as i32 + 1 == *n);
+        let made = |n: &i32| self.generated.iter().any(|g| g.at as i32 + 1 == *n);
         if self.key_columns.iter().any(made) || columns.any(|c| self.key_columns.contains(&c)) {
             RowLockMode::Update
         } else {
@@ -708,7 +713,7 @@ impl TableWriter {
         }
     }
 
-    /// Replaces the version at `tid`, whose values are `old`, by `new`.
+    /// Replaces the version at `tid`, whose values are `old`, by `new`. What is late in both stays as it is there.
     ///
     /// # Errors
     /// As [`TableWriter::insert`]; `40P01`, `55P03`.
@@ -722,7 +727,7 @@ impl TableWriter {
     ) -> Result<TupleOutcome<UpdateDone>> {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
-        self.constrain(new, x, &cx)?;
+        self.constrain(old, new, x, &cx)?;
         let changed: smallvec::SmallVec<[bool; 16]> =
             old.iter().zip(new.iter()).map(|(a, b)| !identical(a, b)).collect();
         let is_changed = |c: &i32| usize::try_from(c - 1).is_ok_and(|n| changed[n]);
@@ -732,7 +737,7 @@ impl TableWriter {
             wait: Wait::Block,
         };
         let mut tuple = std::mem::take(&mut self.tuple);
-        self.encoder.encode(new, &mut tuple)?;
+        self.encoder.encode_over(old, new, &mut tuple)?;
         let outcome = self.heap.update_queued(queue, tid, &tuple, options)?;
         self.tuple = tuple;
         if let TupleOutcome::Ok(done) = &outcome {

@@ -3,6 +3,7 @@
 mod merge;
 
 use super::batch::{BATCH_ROWS, Batch};
+use super::late::carried;
 use super::lock_rows::{follow, refresh, require_read_committed};
 use super::modify::{Inserted, TableWriter};
 use super::row::RowReader;
@@ -118,6 +119,11 @@ impl ModifyNode {
         if m.images {
             all.extend(SYSTEM_COLUMNS);
         }
+        let carried = carried(&m.table);
+        let late = |columns: &[i32]| -> Vec<bool> {
+            let at = |c: &i32| usize::try_from(*c - 1).ok();
+            columns.iter().map(|c| at(c).is_some_and(|at| carried[at])).collect()
+        };
         Ok(ModifyNode {
             command: m.command,
             table: m.table.clone(),
@@ -148,8 +154,8 @@ impl ModifyNode {
                 .map(|(view, e)| Ok((view.clone(), compile(e)?)))
                 .collect::<Result<_>>()?,
             named: m.named.clone(),
-            reader: RowReader::new(&m.table, &columns, None),
-            all_reader: RowReader::new(&m.table, &all, None),
+            reader: RowReader::new(&m.table, &columns, None).leave(&late(&columns)),
+            all_reader: RowReader::new(&m.table, &all, None).leave(&late(&all)),
             writer: None,
             batch: Batch::new(),
             slot: TupleSlot::new(),
@@ -531,7 +537,14 @@ impl ModifyNode {
         let now = match set {
             Some(set) => {
                 for (n, code) in set {
-                    new[*n] = code.eval(row, &cx.eval)?;
+                    new[*n] = match code {
+                        // The column itself, unread.
+                        Code::Slot(i) if matches!((&row[*i], &old[*n]), (Datum::Late(a), Datum::Late(b)) if Arc::ptr_eq(a, b)) =>
+                        {
+                            continue;
+                        }
+                        code => code.eval(row, &cx.eval)?,
+                    };
                 }
                 let done = match at.w.update(cx.x, &mut at.queue, tid, &old, &mut new)? {
                     TupleOutcome::Ok(done) => done,

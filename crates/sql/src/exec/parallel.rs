@@ -146,10 +146,11 @@ fn merge(call: &Call, a: &mut State, b: State) -> Result<()> {
 impl ParallelAggregate {
     pub(crate) fn new(
         scan: &TableScan,
+        late: &[bool],
         calls: Vec<Call>,
         count_only: bool,
     ) -> Result<ParallelAggregate> {
-        Ok(ParallelAggregate { base: ScanBase::new(scan)?, calls, count_only, done: false })
+        Ok(ParallelAggregate { base: ScanBase::new(scan, late)?, calls, count_only, done: false })
     }
 
     /// True for calls whose parts can be put together.

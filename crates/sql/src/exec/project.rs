@@ -66,7 +66,11 @@ impl Node for ProjectNode {
         out.reset(self.exprs.len());
         for row in self.batch.rows() {
             for e in &self.exprs {
-                out.push_value(e.eval(row, &cx.eval)?);
+                out.push_value(match e {
+                    // It may be late: then so may this.
+                    Code::Slot(i) => row[*i].clone(),
+                    e => e.eval(row, &cx.eval)?,
+                });
             }
             out.end_row();
         }

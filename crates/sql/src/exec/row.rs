@@ -3,6 +3,7 @@
 use super::batch::Batch;
 use base::{Error, Oid, Result, Tid};
 use engine::catalog::model::Table;
+use engine::kept::{KeptValue, may_be_late};
 use expr::Expr;
 use heap::Heap;
 use page::tuple::{AttrValue, TupleDesc, TupleView, deform};
@@ -22,6 +23,8 @@ pub(crate) struct RowReader {
     /// Positions that the filter needs, and the others.
     first: Vec<usize>,
     rest: Vec<usize>,
+    /// Positions whose long values are left where they are (see [`super::late`]).
+    late: Vec<bool>,
 }
 
 impl RowReader {
@@ -50,7 +53,17 @@ impl RowReader {
             all_attrs: attrs(&rest).max(attrs(&first)),
             first,
             rest,
+            late: vec![false; columns.len()],
         }
+    }
+
+    /// Long values at these positions are read when somebody asks for them.
+    pub(crate) fn leave(mut self, late: &[bool]) -> RowReader {
+        for ((own, late), column) in self.late.iter_mut().zip(late).zip(&self.columns) {
+            let ty = usize::try_from(*column - 1).ok().and_then(|i| self.types.get(i));
+            *own = *late && ty.is_some_and(|ty| may_be_late(*ty));
+        }
+        self
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -59,12 +72,13 @@ impl RowReader {
 
     fn value(
         &self,
-        column: i32,
+        position: usize,
         attrs: &[AttrValue<'_>],
         tuple: &TupleView<'_>,
         tid: Tid,
         heap: &Heap,
     ) -> Result<Datum> {
+        let column = self.columns[position];
         if column > 0 {
             let i = column as usize - 1;
             return match &attrs[i] {
@@ -73,6 +87,9 @@ impl RowReader {
                     Some(m) if i >= tuple.natts() => m.clone(),
                     _ => Datum::Null,
                 }),
+                stored if self.late[position] => {
+                    Ok(KeptValue::of(heap, stored, self.types[i]).unwrap_or_default())
+                }
                 stored => types::decode(self.types[i], &heap.detoast(stored)?),
             };
         }
@@ -104,8 +121,8 @@ impl RowReader {
         attrs.resize(wanted, AttrValue::Null);
         deform(tuple.bytes, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
         if !filtered {
-            for c in &self.columns {
-                out.push_value(self.value(*c, &attrs, tuple, tid, heap)?);
+            for p in 0..self.columns.len() {
+                out.push_value(self.value(p, &attrs, tuple, tid, heap)?);
             }
             out.end_row();
             return Ok(true);
@@ -116,7 +133,7 @@ impl RowReader {
         out.end_row();
         let last = out.len() - 1;
         for p in &self.first {
-            let v = self.value(self.columns[*p], &attrs, tuple, tid, heap)?;
+            let v = self.value(*p, &attrs, tuple, tid, heap)?;
             out.row_mut(last)[*p] = v;
         }
         if !keep(out.row(last))? {
@@ -130,7 +147,7 @@ impl RowReader {
                 deform(tuple.bytes, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
             }
             for p in &self.rest {
-                let v = self.value(self.columns[*p], &attrs, tuple, tid, heap)?;
+                let v = self.value(*p, &attrs, tuple, tid, heap)?;
                 out.row_mut(last)[*p] = v;
             }
         }

@@ -23,11 +23,13 @@ pub(crate) struct ScanBase {
 }
 
 impl ScanBase {
-    pub(crate) fn new(scan: &TableScan) -> Result<ScanBase> {
+    /// `late`: the columns that are left unread if they are long.
+    pub(crate) fn new(scan: &TableScan, late: &[bool]) -> Result<ScanBase> {
+        let reader = RowReader::new(&scan.table, &scan.columns, scan.filter.as_ref());
         Ok(ScanBase {
             table: scan.table.clone(),
             columns: scan.columns.clone(),
-            reader: RowReader::new(&scan.table, &scan.columns, scan.filter.as_ref()),
+            reader: reader.leave(late),
             filter: scan.filter.as_ref().map(compile).transpose()?,
             heap: None,
         })
@@ -62,9 +64,9 @@ pub(crate) struct SeqScanNode {
 }
 
 impl SeqScanNode {
-    pub(crate) fn new(scan: &TableScan) -> Result<SeqScanNode> {
+    pub(crate) fn new(scan: &TableScan, late: &[bool]) -> Result<SeqScanNode> {
         Ok(SeqScanNode {
-            base: ScanBase::new(scan)?,
+            base: ScanBase::new(scan, late)?,
             bounds: Vec::new(),
             sample: None,
             choice: None,
@@ -78,16 +80,24 @@ impl SeqScanNode {
     }
 
     /// A scan of the pages between bounds of `ctid`.
-    pub(crate) fn between(scan: &TableScan, bounds: &[(bool, expr::Expr)]) -> Result<SeqScanNode> {
-        let mut node = SeqScanNode::new(scan)?;
+    pub(crate) fn between(
+        scan: &TableScan,
+        late: &[bool],
+        bounds: &[(bool, expr::Expr)],
+    ) -> Result<SeqScanNode> {
+        let mut node = SeqScanNode::new(scan, late)?;
         let compiled = bounds.iter().map(|(lower, e)| Ok((*lower, compile(e)?)));
         node.bounds = compiled.collect::<Result<_>>()?;
         Ok(node)
     }
 
     /// A scan of a sample.
-    pub(crate) fn sampled(scan: &TableScan, sample: SampleCode) -> Result<SeqScanNode> {
-        Ok(SeqScanNode { sample: Some(sample), ..SeqScanNode::new(scan)? })
+    pub(crate) fn sampled(
+        scan: &TableScan,
+        late: &[bool],
+        sample: SampleCode,
+    ) -> Result<SeqScanNode> {
+        Ok(SeqScanNode { sample: Some(sample), ..SeqScanNode::new(scan, late)? })
     }
 
     /// How the heap is to be scanned.
@@ -262,9 +272,9 @@ pub(crate) struct TidScanNode {
 }
 
 impl TidScanNode {
-    pub(crate) fn new(scan: &TableScan, tids: &expr::Expr) -> Result<TidScanNode> {
+    pub(crate) fn new(scan: &TableScan, late: &[bool], tids: &expr::Expr) -> Result<TidScanNode> {
         Ok(TidScanNode {
-            base: ScanBase::new(scan)?,
+            base: ScanBase::new(scan, late)?,
             tids: match tids {
                 expr::Expr::CurrentOf { cursor, .. } => Addresses::Cursor(cursor.clone()),
                 value => Addresses::Value(compile(value)?),
@@ -356,10 +366,11 @@ pub(crate) struct BitmapNode {
 impl BitmapNode {
     pub(crate) fn new(
         scan: &TableScan,
+        late: &[bool],
         arms: Vec<super::index_scan::KeyedIndex>,
     ) -> Result<BitmapNode> {
         Ok(BitmapNode {
-            base: ScanBase::new(scan)?,
+            base: ScanBase::new(scan, late)?,
             arms,
             list: None,
             state: FetchState::new(),

@@ -23,6 +23,7 @@ pub(super) fn write_row(row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
             out.extend(0u32.to_le_bytes());
             continue;
         }
+        let d = d.now()?;
         let ty = types::io::natural_type(d);
         out.extend(ty.0.to_le_bytes());
         let at = out.len();

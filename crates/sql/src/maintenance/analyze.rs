@@ -12,7 +12,7 @@ use super::options::Options;
 use super::progress::analyze as phase;
 use super::throttle::throttle;
 use super::vacuum::{Ignored, Target, lock_target, log_limit};
-use crate::analyze_stats::{column_statistics, sample_rows};
+use crate::analyze_stats::{WIDE_BYTES, column_statistics, sample_rows};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
 use base::{GiveWay, Oid, Result, bail};
@@ -20,6 +20,7 @@ use buffer::Strategy;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Column, ColumnStatistics, Table};
 use engine::catalog::rows::{NewRow, Row};
+use engine::kept::KeptValue;
 use page::tuple::AttrValue;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -256,7 +257,17 @@ fn column_values(
     for row in &sample.rows {
         give_way.tick();
         page::tuple::deform(&row.tuple, &desc, &mut attrs).map_err(base::Error::corrupt_file)?;
-        values.extend(sampled_value(heap, column, row, &attrs[at])?);
+        let attr = &attrs[at];
+        // So wide that nobody looks at it.
+        let wide = match attr {
+            AttrValue::External(p) => p.raw_size as usize > WIDE_BYTES,
+            AttrValue::Compressed { raw_size, .. } => *raw_size as usize > WIDE_BYTES,
+            _ => false,
+        };
+        values.extend(match KeptValue::of(heap, attr, column.ty.oid) {
+            Some(unread) if wide => Some(unread),
+            _ => sampled_value(heap, column, row, attr)?,
+        });
     }
     Ok(values)
 }

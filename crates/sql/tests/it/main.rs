@@ -86,6 +86,7 @@ mod sub_selects_in_from;
 mod support;
 mod telling;
 mod tiny_pool;
+mod toasted_reads;
 mod triggers;
 mod type_finds;
 mod under_way;

@@ -331,6 +331,7 @@ pub fn binary_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut Vec<
                 }
             }
         }
+        Datum::Late(late) => binary_output(type_oid, late.get()?, env, out)?,
         Datum::Record(r) => {
             out.extend_from_slice(&(r.fields.len() as u32).to_be_bytes());
             for (i, f) in r.fields.iter().enumerate() {

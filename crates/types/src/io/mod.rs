@@ -67,6 +67,7 @@ pub fn natural_type(value: &Datum) -> Oid {
         Datum::Enum(e) => e.type_oid,
         Datum::Array(a) => type_info(a.element_type).map_or(ANYARRAY, |t| t.array),
         Datum::Record(r) => r.type_oid,
+        Datum::Late(late) => late.get().map_or(UNKNOWN, natural_type),
     }
 }
 
@@ -404,6 +405,7 @@ pub fn text_output(type_oid: Oid, value: &Datum, env: &dyn Env, out: &mut String
             _ => array_output(a, env, out)?,
         },
         Datum::Record(r) => record_output(r, env, out)?,
+        Datum::Late(late) => text_output(type_oid, late.get()?, env, out)?,
     }
     Ok(())
 }

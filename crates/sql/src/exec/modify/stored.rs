@@ -3,6 +3,7 @@
 use base::Result;
 use engine::catalog::model::{Column, Index, Table};
 use expr::code::{Code, compile};
+use expr::ops::identical;
 use expr::tree::Constant;
 use expr::{Expr, TypeRef};
 use types::Datum;
@@ -80,7 +81,7 @@ fn columns_of(e: &Expr, out: &mut Vec<i32>) {
 }
 
 /// Columns on which an index's entries depend.
-pub(super) fn columns_of_index(index: &Index) -> Vec<i32> {
+pub(crate) fn columns_of_index(index: &Index) -> Vec<i32> {
     let mut out = Vec::new();
     for c in &index.columns {
         match &c.expr {
@@ -92,4 +93,30 @@ pub(super) fn columns_of_index(index: &Index) -> Vec<i32> {
         columns_of(p, &mut out);
     }
     out
+}
+
+/// A stored generated column.
+pub(super) struct Generated {
+    pub(super) at: usize,
+    pub(super) code: Code,
+    /// The columns that it is made of, from 0; None: all, perhaps.
+    of: Option<Vec<usize>>,
+}
+
+impl Generated {
+    pub(super) fn new(at: usize, expr: &Expr, table: &Table) -> Result<Generated> {
+        let mut columns = Vec::new();
+        columns_of(expr, &mut columns);
+        // Where the row is, is not what it is made of; the whole row is all of it.
+        columns.retain(|c| *c >= 0);
+        let of = columns.iter().map(|c| usize::try_from(*c - 1).ok()).collect();
+        Ok(Generated { at, code: compile_stored_of(expr, Some(table))?, of })
+    }
+
+    /// Is it made of the same as before? Then it is the same.
+    pub(super) fn stays(&self, old: &[Datum], new: &[Datum]) -> bool {
+        let same =
+            |i: &usize| matches!((old.get(*i), new.get(*i)), (Some(a), Some(b)) if identical(a, b));
+        self.of.as_ref().is_some_and(|of| of.iter().all(same))
+    }
 }

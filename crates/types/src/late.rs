@@ -1,0 +1,69 @@
+//! Values that stay where their table keeps them until somebody reads them.
+//!
+//! # Purpose
+//! A long value that a plan only carries need not be read: [`Datum::Late`] stands for it. Who reads it asks [`Datum::now`].
+//!
+//! # Invariants
+//! Only executor nodes that know of late values are handed them, and expressions, which read them; what leaves the executor has none.
+//! A late value is never NULL, nor a row.
+
+use crate::Datum;
+use base::Result;
+use std::any::Any;
+
+/// A value that is somewhere else, or compressed.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks: a long value is not empty")]
+pub trait LateValue: std::fmt::Debug + Send + Sync {
+    /// The value, read when it is first asked for.
+    ///
+    /// # Errors
+    /// Corruption, I/O.
+    fn get(&self) -> Result<&Datum>;
+    /// The value for who takes it away: it is not kept here.
+    ///
+    /// # Errors
+    /// Corruption, I/O.
+    fn read(&self) -> Result<Datum>;
+    /// It has been read, and takes memory.
+    fn is_read(&self) -> bool;
+    /// How many bytes its on-page form ([`crate::encode`]) has.
+    fn len(&self) -> usize;
+    /// How many bytes it takes where it is kept.
+    fn kept_len(&self) -> usize;
+    /// How many bytes it takes in its row.
+    fn len_in_row(&self) -> usize;
+    /// Bytes of its on-page form, from `start` on, `len` of them or up to its end. No more is read than that takes.
+    ///
+    /// # Errors
+    /// Corruption, I/O.
+    fn slice(&self, start: usize, len: usize) -> Result<Vec<u8>>;
+    /// For whoever made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl Datum {
+    /// The value itself, read if it is late.
+    ///
+    /// # Errors
+    /// Corruption, I/O.
+    #[inline(always)]
+    pub fn now(&self) -> Result<&Datum> {
+        match self {
+            Datum::Late(late) => late.get(),
+            there => Ok(there),
+        }
+    }
+
+    /// Puts a late value's own in its place.
+    ///
+    /// # Errors
+    /// Corruption, I/O.
+    #[inline]
+    pub fn settle(&mut self) -> Result<()> {
+        if let Datum::Late(late) = self {
+            let value = late.read()?;
+            *self = value;
+        }
+        Ok(())
+    }
+}
