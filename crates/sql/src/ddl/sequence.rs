@@ -489,17 +489,27 @@ pub(super) fn set_persistence_of_owned(
     table: Oid,
     wanted: RelationPersistence,
 ) -> Result<()> {
+    owned(state, table)?.iter().try_for_each(|sequence| set_persistence(state, sequence, wanted))
+}
+
+/// The sequence, which is locked, is logged from now on, or no more. Its row is no table's: it is frozen, the value that comes next is in
+/// no file, and a crash leaves an unlogged one its first row.
+///
+/// # Errors
+/// I/O.
+pub(super) fn set_persistence(
+    state: &SessionState,
+    sequence: &Arc<Table>,
+    wanted: RelationPersistence,
+) -> Result<()> {
     let letter = if wanted == RelationPersistence::Unlogged { b'u' } else { b'p' };
-    for sequence in owned(state, table)? {
-        let (value, called) = sequence::exact(state, &sequence)?;
-        relation::update_class(state, sequence.oid, |row| {
-            row.set("relpersistence", Datum::Char(letter));
-        })?;
-        let mut after = (*sequence).clone();
-        after.persistence = wanted;
-        replace_file(state, &after, value, called)?;
-    }
-    Ok(())
+    let (value, called) = sequence::exact(state, sequence)?;
+    relation::update_class(state, sequence.oid, |row| {
+        row.set("relpersistence", Datum::Char(letter));
+    })?;
+    let mut after = (**sequence).clone();
+    after.persistence = wanted;
+    replace_file(state, &after, value, called)
 }
 
 /// Fails with `what` if the sequence belongs to a column of a table: then it goes where that goes.
