@@ -13,6 +13,7 @@ use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Tab
 use engine::catalog::rows::NewRow;
 use expr::TypeRef;
 use heap::{Heap, HeapOptions, InsertState};
+use std::mem::discriminant;
 use std::sync::Arc;
 use txn::LockMode;
 use types::{Datum, oids};
@@ -50,7 +51,11 @@ fn apply(
     let (mut min, mut max): (Option<Option<i64>>, Option<Option<i64>>) = (None, None);
     let (mut new_low, mut new_high) = (false, false);
     let (mut start, mut restart, mut owned_by) = (None, None, None);
-    for option in options {
+    for (n, option) in options.iter().enumerate() {
+        let same = |before: &SequenceOption| discriminant(before) == discriminant(option);
+        if options[..n].iter().any(same) {
+            bail!(SYNTAX_ERROR, "conflicting or redundant options");
+        }
         match option {
             SequenceOption::As(name) => {
                 let old = data_type;

@@ -682,7 +682,7 @@ fn columns_of_index_expressions_get_other_types() {
         ),
         (
             "SELECT attrelid::regclass, attnum, atttypid::regtype, attlen FROM pg_attribute \
-             WHERE attrelid IN ('sums'::regclass, 'low'::regclass) ORDER BY 1::text, 2",
+             WHERE attrelid IN ('sums'::regclass, 'low'::regclass) ORDER BY attrelid, attnum",
             "sums|1|numeric|-1\nsums|2|integer|4\nsums|3|character varying|-1\n\
              low|1|text|-1\nlow|2|numeric|-1\nlow|3|numeric|-1",
         ),

@@ -271,3 +271,17 @@ fn a_sequence_becomes_unlogged_and_logged() {
         assert_eq!(db.faults(), [""; 0]);
     });
 }
+
+#[test]
+fn an_option_is_given_once() {
+    let db = Database::new();
+    let twice = "42601 conflicting or redundant options";
+    db.session().check(&[
+        ("CREATE SEQUENCE s CYCLE NO CYCLE", twice),
+        ("CREATE SEQUENCE s START 1 INCREMENT 2 START 3", twice),
+        ("CREATE SEQUENCE s", ""),
+        ("ALTER SEQUENCE s RESTART RESTART WITH 5", twice),
+        ("CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY)", ""),
+        ("ALTER TABLE t ALTER a SET START 5 SET INCREMENT 2 SET START 6", twice),
+    ]);
+}
