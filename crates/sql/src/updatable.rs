@@ -5,7 +5,7 @@
 //! since, or given to another owner, counts as it is.
 //! A view is written through if each of its rows is one row of one table or view, as PostgreSQL has it.
 
-use crate::query::{Distinct, FromItem, Query, RteKind};
+use crate::query::{Distinct, FromItem, Query, RangeTableEntry, RteKind};
 use base::{Oid, Result, bail, err};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
 use engine::catalog::stored;
@@ -84,6 +84,11 @@ fn renew(
 ) -> Result<()> {
     for (n, entry) in query.range_table.iter_mut().enumerate() {
         entry.check_as = reader;
+        if let RteKind::Relation { oid, .. } = entry.kind
+            && let Some(table) = catalog.table_by_oid(Oid(oid))?
+        {
+            as_it_is_now(entry, &table);
+        }
         let RteKind::Subquery { query: inner, view } = &mut entry.kind else { continue };
         if *view == 0 {
             renew(catalog, inner, reader, around)?;
@@ -101,6 +106,29 @@ fn renew(
         renew(catalog, sub, reader, around)?;
     }
     Ok(())
+}
+
+/// The table's columns have gone, come, and got other types since the view was made: of a whole row they are part. Names are as they were,
+/// or as the view gave them.
+fn as_it_is_now(entry: &mut RangeTableEntry, table: &Table) {
+    for (at, column) in table.columns.iter().enumerate() {
+        match (entry.column_names.get_mut(at), entry.column_types.get_mut(at)) {
+            (Some(name), Some(ty)) => {
+                if column.dropped {
+                    name.clear();
+                }
+                *ty = column.declared();
+            }
+            _ => {
+                entry.column_names.push(if column.dropped {
+                    String::new()
+                } else {
+                    column.name.clone()
+                });
+                entry.column_types.push(column.declared());
+            }
+        }
+    }
 }
 
 /// The entry of the one table or view that a view's rows are of, and its OID.

@@ -50,7 +50,7 @@ pub use standalone::{
     IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_domain_check,
     analyse_execute_args, analyse_generated, analyse_index_expr, analyse_index_predicate,
     analyse_partition_value, analyse_statistics_expr, analyse_using, coerce_assignment,
-    resolve_type_name,
+    resolve_type_name, retyped_default,
 };
 
 use crate::parse::ast::{Loc, QueryStatement};

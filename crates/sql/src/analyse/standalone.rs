@@ -6,6 +6,7 @@ use crate::parse::ast::{self, NO_LOC, TypeName};
 use crate::query::{RangeTableEntry, RteKind};
 use base::{Result, err};
 use engine::catalog::model::{CatalogView, Table};
+use expr::tree::CallForm;
 use expr::{Expr, TypeRef};
 use types::{Env, Volatility, oids};
 
@@ -439,6 +440,34 @@ pub fn coerce_assignment(
 ) -> Result<Expr> {
     Context { catalog, env, source: "" }
         .run(None, Clause::Default, |a| a.assign(e, ty, column, NO_LOC))
+}
+
+/// `e`, a column's default, for what the column's type is to be. Casts that nobody wrote led to the type that it was, and go: a number that
+/// does not fit that may fit the new one.
+///
+/// # Errors
+/// 42804 when there is no such cast.
+pub fn retyped_default(
+    e: Expr,
+    ty: TypeRef,
+    column: &str,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    coerce_assignment(as_written(e), ty, column, catalog, env)
+}
+
+/// What stands below casts that nobody wrote.
+fn as_written(e: Expr) -> Expr {
+    match e {
+        Expr::Relabel { arg, explicit: false, .. }
+        | Expr::CoerceViaIo { arg, explicit: false, .. }
+        | Expr::CoerceToDomain { arg, explicit: false, .. } => as_written(*arg),
+        Expr::Call { form: CallForm::ImplicitCast, mut args, .. } if !args.is_empty() => {
+            as_written(args.swap_remove(0))
+        }
+        e => e,
+    }
 }
 
 /// The type that a type's name means.

@@ -13,11 +13,11 @@ use crate::parse::utility::{
     AlterTable, AlterTableAction as A, ObjectKind, RoleName, TableConstraintKind,
 };
 use base::{Oid, Result, SqlError, SqlState, bail};
-use engine::catalog::load::{RowSource, store_expr};
+use engine::catalog::load::RowSource;
 use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
 use engine::catalog::options::RelationOptions;
 use engine::catalog::rows::options_array;
-use expr::Expr;
+use engine::catalog::stored;
 use std::sync::Arc;
 use txn::LockMode;
 use types::Datum;
@@ -370,18 +370,18 @@ impl Ddl<'_> {
         self.set_attribute(table, found.number, "atthasdef", Datum::Bool(analysed.is_some()))
     }
 
-    pub(super) fn set_stored(
+    pub(super) fn set_stored<T: serde::Serialize + ?Sized>(
         &self,
         catalog: &'static str,
         key: &'static str,
         oid: Oid,
         column: &'static str,
-        expr: &Expr,
+        expr: &T,
     ) -> Result<()> {
         let txn = self.state().txn()?;
         let rows = self.state().catalog.rows(&txn);
         for mut row in rows.find(catalog, &[(key, Datum::Oid(oid))])? {
-            row.set(column, Datum::text(store_expr(expr)?));
+            row.set(column, Datum::text(stored::to_text(expr)?));
             rows.update(&row)?;
         }
         Ok(())
@@ -660,11 +660,10 @@ impl Ddl<'_> {
                 table.name
             );
         }
-        if !table.foreign_keys.is_empty() || !table.referenced_by.is_empty() {
-            return Err(base::Error::unsupported(
-                "changing whether a table with foreign keys is logged",
-            ));
+        if table.kind == RelationKind::Sequence {
+            return super::sequence::set_persistence(self.state(), table, wanted);
         }
+        self.check_keys_stay(table, logged)?;
         let letter = Datum::Char(letter);
         for oid in table.indexes.iter().map(|i| i.oid).chain([table.oid]) {
             let letter = letter.clone();
@@ -674,6 +673,29 @@ impl Ddl<'_> {
         // A crash would have the numbers of a logged table given out again.
         super::sequence::set_persistence_of_owned(self.state(), table.oid, wanted)?;
         self.rewrite_as_is(table)
+    }
+
+    /// What a crash leaves refers to nothing that a crash empties.
+    fn check_keys_stay(&self, table: &Table, logged: bool) -> Result<()> {
+        let others: Vec<Oid> = match logged {
+            true => table.foreign_keys.iter().map(|key| key.referenced_table).collect(),
+            false => table.referenced_by.iter().map(|key| key.table).collect(),
+        };
+        for other in others.into_iter().filter(|other| *other != table.oid) {
+            crate::relations::lock(self.state(), other, LockMode::AccessShare)?;
+            let other = self.described(other)?;
+            if (other.persistence == RelationPersistence::Permanent) == logged {
+                continue;
+            }
+            let (to_be, is) = if logged { ("logged", "unlogged") } else { ("unlogged", "logged") };
+            bail!(
+                INVALID_TABLE_DEFINITION,
+                "could not change table \"{}\" to {to_be} because it references {is} table \"{}\"",
+                table.name,
+                other.name
+            );
+        }
+        Ok(())
     }
 
     fn rewrite_as_is(&mut self, before: &Arc<Table>) -> Result<()> {

@@ -4,11 +4,13 @@ use super::alter::column_of;
 use super::depend::{self, Object};
 use super::{Ddl, relation, rewrite, virtual_columns};
 use crate::analyse;
+use crate::parse::ast::IndexElement;
 use crate::parse::utility::{AlterTableAction as A, SequenceOption};
 use crate::session::Session;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{Check, Column, ForeignKey, Table};
+use engine::catalog::model::{Check, Column, ForeignKey, Index, Table};
+use engine::catalog::rows::Row;
 use expr::Expr;
 use std::sync::Arc;
 use types::Datum;
@@ -169,23 +171,15 @@ impl Ddl<'_> {
         let (found, new) = (column_of(table, &r.column.name)?.clone(), r.new);
         let env = std::rc::Rc::clone(self.session.env());
         let default = match &found.default {
-            Some(default) => Some(analyse::coerce_assignment(
-                (**default).clone(),
-                new,
-                &found.name,
-                self.state(),
-                env.as_ref(),
-            )?),
-            _ => None,
+            Some(default) => {
+                let (e, state) = ((**default).clone(), self.state());
+                let made = analyse::retyped_default(e, new, &found.name, state, env.as_ref());
+                Some(made.map_err(|e| no_cast_of_default(e, &found, new.oid))?)
+            }
+            None => None,
         };
-        let info = types::type_info(new.oid);
         relation::update_attribute(self.state(), table.oid, found.number, |row| {
-            row.set("atttypid", Datum::Oid(new.oid));
-            row.set("atttypmod", Datum::Int4(new.typmod));
-            row.set("attlen", Datum::Int2(info.map_or(-1, |i| i.len)));
-            row.set("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value)));
-            row.set("attalign", Datum::Char(info.map_or(b'd', |i| i.align as u8)));
-            row.set("attstorage", Datum::Char(info.map_or(b'x', |i| i.storage as u8)));
+            set_type(row, new);
             row.set("attcollation", Datum::Oid(r.collation));
             row.set("atthasmissing", Datum::Bool(false));
             row.set("attmissingval", Datum::Null);
@@ -414,21 +408,13 @@ impl Ddl<'_> {
                 let made = analyse::analyse_index_predicate(&parsed, changed, &text, state, env)?;
                 self.set_stored("pg_index", "indexrelid", index.oid, "indpred", &made)?;
             }
+            let exprs = self.retyped_exprs(table, changed, index, list)?;
             for (number, key) in (1i32..).zip(&index.columns) {
-                if key.expr.as_ref().is_some_and(|e| uses_any(e, list)) {
-                    return Err(base::Error::unsupported(
-                        "altering the type of a column used in an index expression",
-                    ));
-                }
-                let Some(new) = list.iter().find(|r| r.column.number == key.column) else {
-                    continue;
-                };
-                let new = new.new.base();
-                let info = types::type_info(new.oid);
+                let made = exprs.iter().find(|(n, _)| *n == number).map(|(_, e)| e.ty());
+                let of = list.iter().find(|r| r.column.number == key.column).map(|r| r.new.base());
+                let Some(new) = made.or(of).map(expr::TypeRef::base) else { continue };
                 relation::update_attribute(self.state(), index.oid, number, |row| {
-                    row.set("atttypid", Datum::Oid(new.oid));
-                    row.set("atttypmod", Datum::Int4(new.typmod));
-                    row.set("attlen", Datum::Int2(info.map_or(-1, |i| i.len)));
+                    set_type(row, new);
                 })?;
                 let at = usize::try_from(number - 1).unwrap_or(0);
                 if at < index.key_columns {
@@ -449,6 +435,70 @@ impl Ddl<'_> {
         self.state().catalog.changed(table.oid);
         Ok(())
     }
+
+    /// An index's expressions that use one of the columns, analysed anew, by the numbers of their columns; they are stored, too.
+    fn retyped_exprs(
+        &self,
+        table: &Table,
+        changed: &Table,
+        index: &Index,
+        list: &[Retyping],
+    ) -> Result<Vec<(i32, Expr)>> {
+        let mut made = Vec::new();
+        let mut all = Vec::new();
+        for (number, key) in (1i32..).zip(&index.columns) {
+            let Some(old) = &key.expr else { continue };
+            if !uses_any(old, list) {
+                all.push((**old).clone());
+                continue;
+            }
+            let (state, env) = (self.state(), self.session.env().as_ref());
+            let text = relation::expr_text(old, table, env)?;
+            let element = IndexElement::of(crate::parse::parse_expression(&text)?);
+            let new = analyse::analyse_index_expr(&element, changed, &text, state, env)?;
+            let Some(new) = new.expr else {
+                let what = "altering the type of a column so that an index expression is a column";
+                return Err(base::Error::unsupported(what));
+            };
+            if engine::relation::is_only_told_apart(new.ty().oid) {
+                let what =
+                    format!("an index on type {}", types::format_type(new.ty().base().oid, -1));
+                return Err(base::Error::unsupported(what));
+            }
+            made.push((number, new.clone()));
+            all.push(new);
+        }
+        if !made.is_empty() {
+            let exprs: Vec<&Expr> = all.iter().collect();
+            self.set_stored("pg_index", "indexrelid", index.oid, "indexprs", &exprs)?;
+        }
+        Ok(made)
+    }
+}
+
+/// What a column's row says of its type.
+fn set_type(row: &mut Row, ty: expr::TypeRef) {
+    let info = types::type_info(ty.oid);
+    row.set("atttypid", Datum::Oid(ty.oid));
+    row.set("atttypmod", Datum::Int4(ty.typmod));
+    row.set("attlen", Datum::Int2(info.map_or(-1, |i| i.len)));
+    row.set("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value)));
+    row.set("attalign", Datum::Char(info.map_or(b'd', |i| i.align as u8)));
+    row.set("attstorage", Datum::Char(info.map_or(b'x', |i| i.storage as u8)));
+}
+
+/// There is no cast to the new type but one that would have to be written.
+fn no_cast_of_default(e: base::Error, column: &Column, new: Oid) -> base::Error {
+    if e.state() != SqlState::DATATYPE_MISMATCH {
+        return e;
+    }
+    let what = if column.is_generated() { "generation expression" } else { "default" };
+    base::err!(
+        DATATYPE_MISMATCH,
+        "{what} for column \"{}\" cannot be cast automatically to type {}",
+        column.name,
+        types::format_type(new, -1)
+    )
 }
 
 /// The operator class of a key column of another type: that one by name which was asked for by name.

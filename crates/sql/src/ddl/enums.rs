@@ -98,7 +98,8 @@ pub fn refuse_used_column(table: &Table, column: &Column, new: Oid) -> Result<()
         table.columns.iter().filter(|c| c.is_generated()).filter_map(|c| c.default.as_ref());
     let checks = table.checks.iter().map(|c| &c.expr);
     let predicates = table.indexes.iter().filter_map(|i| i.predicate.as_ref());
-    if changes && generated.chain(checks).chain(predicates).any(|e| uses(e)) {
+    let keys = table.indexes.iter().flat_map(|i| i.columns.iter().filter_map(|c| c.expr.as_ref()));
+    if changes && generated.chain(checks).chain(predicates).chain(keys).any(|e| uses(e)) {
         let what = "altering the type of a column that an expression uses to or from an enum";
         return Err(Error::unsupported(what));
     }

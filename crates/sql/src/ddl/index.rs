@@ -145,11 +145,19 @@ impl Ddl<'_> {
             )?),
         };
         // They are not in the row that an expression is worked out of.
-        let mut system = false;
+        let (mut system, mut whole) = (false, false);
         let exprs = columns.iter().filter_map(|c| c.expr.as_ref()).chain(&predicate);
         exprs.for_each(|e| {
-            e.walk(&mut |v| system |= matches!(v, expr::Expr::Var { column, .. } if *column < 0));
+            e.walk(&mut |v| {
+                if let expr::Expr::Var { column, .. } = v {
+                    system |= *column < 0;
+                    whole |= *column == 0;
+                }
+            });
         });
+        if whole {
+            return Err(base::Error::unsupported("an index expression over a whole row"));
+        }
         if system {
             bail!(FEATURE_NOT_SUPPORTED, "index creation on system columns is not supported");
         }

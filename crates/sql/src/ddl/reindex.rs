@@ -3,6 +3,7 @@
 //! Indexes of system catalogs keep their files for good: see [`super::reindex_catalog`]. CONCURRENTLY
 //! ([`super::reindex_concurrently`]) leaves them alone, in PostgreSQL too.
 
+use super::depend::Object;
 use super::reindex_catalog::catalog;
 use super::reindex_concurrently::whose_toast;
 use super::truncate::lock_and_look_again;
@@ -121,6 +122,7 @@ impl Ddl<'_> {
     fn lock_index(&self, name: &ObjectName, options: Options) -> Result<Option<(Oid, Arc<Table>)>> {
         let Some((index, table)) = self.index_named(name, options)? else { return Ok(None) };
         let state = self.state();
+        self.stand_in_line(table, options)?;
         let locked = [(table, options.first_lock()), (index, options.index_lock())];
         for (oid, mode) in locked {
             crate::relations::lock(state, oid, mode)?;
@@ -134,6 +136,19 @@ impl Ddl<'_> {
             state.txn()?.unlock(crate::relations::lock_tag(state, oid), mode);
         }
         Ok(None)
+    }
+
+    /// Waits for others who build indexes of the table anew: each ends by locking all others out, and of two that keep writers out by then
+    /// neither would come to that.
+    fn stand_in_line(&self, table: Oid, options: Options) -> Result<()> {
+        if options.concurrently {
+            return Ok(());
+        }
+        let state = self.state();
+        for of in whose_toast(state, table)?.into_iter().chain([table]) {
+            super::lock_object(state, Object::of("pg_index", of), LockMode::Exclusive)?;
+        }
+        Ok(())
     }
 
     /// The index that has the name, and its table. None: it went while that was looked up.
@@ -161,6 +176,7 @@ impl Ddl<'_> {
         let table = crate::relations::lock_named(self.state(), options.first_lock(), || {
             let table = self.relation(name)?;
             self.check_whole(&table, options)?;
+            self.stand_in_line(table.oid, options)?;
             Ok(table)
         })?;
         let concurrently =
@@ -312,6 +328,7 @@ impl Ddl<'_> {
             let done = match catalog(oid) {
                 Some(def) => self.reindex_catalog(def, None, options.verbose)?,
                 None => {
+                    self.stand_in_line(oid, options)?;
                     crate::relations::lock(self.state(), oid, options.first_lock())?;
                     // Dropped meanwhile.
                     if self.state().table_by_oid(oid)?.is_none() {

@@ -131,8 +131,13 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
     state.catalog.rows(&txn).insert(&row)?;
     for (number, column) in (1..).zip(&new.columns) {
         insert_column(state, oid, number, column)?;
-        // A view's rule depends on the types; so it goes with them.
-        if !matches!(new.kind, RelationKind::View | RelationKind::MaterializedView) {
+        // A view's rule depends on the types; so it goes with them. Rows of a table that are stored must be known of when it is altered.
+        let by_rule = match new.kind {
+            RelationKind::View => true,
+            RelationKind::MaterializedView => super::enums::is_ours(column.ty.oid),
+            _ => false,
+        };
+        if !by_rule {
             depend::record_type(state, Object::column(oid, number), column.ty.oid)?;
         }
     }

@@ -13,6 +13,7 @@ use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Tab
 use engine::catalog::rows::NewRow;
 use expr::TypeRef;
 use heap::{Heap, HeapOptions, InsertState};
+use std::mem::discriminant;
 use std::sync::Arc;
 use txn::LockMode;
 use types::{Datum, oids};
@@ -50,7 +51,11 @@ fn apply(
     let (mut min, mut max): (Option<Option<i64>>, Option<Option<i64>>) = (None, None);
     let (mut new_low, mut new_high) = (false, false);
     let (mut start, mut restart, mut owned_by) = (None, None, None);
-    for option in options {
+    for (n, option) in options.iter().enumerate() {
+        let same = |before: &SequenceOption| discriminant(before) == discriminant(option);
+        if options[..n].iter().any(same) {
+            bail!(SYNTAX_ERROR, "conflicting or redundant options");
+        }
         match option {
             SequenceOption::As(name) => {
                 let old = data_type;
@@ -489,17 +494,27 @@ pub(super) fn set_persistence_of_owned(
     table: Oid,
     wanted: RelationPersistence,
 ) -> Result<()> {
+    owned(state, table)?.iter().try_for_each(|sequence| set_persistence(state, sequence, wanted))
+}
+
+/// The sequence, which is locked, is logged from now on, or no more. Its row is no table's: it is frozen, the value that comes next is in
+/// no file, and a crash leaves an unlogged one its first row.
+///
+/// # Errors
+/// I/O.
+pub(super) fn set_persistence(
+    state: &SessionState,
+    sequence: &Arc<Table>,
+    wanted: RelationPersistence,
+) -> Result<()> {
     let letter = if wanted == RelationPersistence::Unlogged { b'u' } else { b'p' };
-    for sequence in owned(state, table)? {
-        let (value, called) = sequence::exact(state, &sequence)?;
-        relation::update_class(state, sequence.oid, |row| {
-            row.set("relpersistence", Datum::Char(letter));
-        })?;
-        let mut after = (*sequence).clone();
-        after.persistence = wanted;
-        replace_file(state, &after, value, called)?;
-    }
-    Ok(())
+    let (value, called) = sequence::exact(state, sequence)?;
+    relation::update_class(state, sequence.oid, |row| {
+        row.set("relpersistence", Datum::Char(letter));
+    })?;
+    let mut after = (**sequence).clone();
+    after.persistence = wanted;
+    replace_file(state, &after, value, called)
 }
 
 /// Fails with `what` if the sequence belongs to a column of a table: then it goes where that goes.

@@ -3,6 +3,9 @@
 //! # Layout
 //! A view is a relation without storage and a rule `_RETURN` in `pg_rewrite`, whose action is the analysed
 //! query, serialised.
+//!
+//! # Differs from PostgreSQL
+//! A view that takes a field from a table's row depends on the columns before that, too.
 
 use super::depend::{self, Kind, Object};
 use super::relation::{self, NewColumn, NewRelation};
@@ -251,9 +254,17 @@ pub(super) fn store_rule(
     depend::record(state, rule, Object::relation(view), Kind::Internal)?;
     let mut used = BTreeSet::new();
     let mut types = BTreeSet::new();
-    relations_of(query, &mut used, &mut types);
+    let mut fields = BTreeSet::new();
+    Uses { above: Vec::new(), used: &mut used, types: &mut types, fields: &mut fields }
+        .query(&mut query.clone());
     for ty in types {
         depend::record_type(state, rule, ty)?;
+    }
+    for (ty, field) in fields {
+        // A field is known by its place among the columns that are there: those before it stay, too.
+        let Some(table) = state.table_of_row_type(ty)? else { continue };
+        let there = table.columns.iter().filter(|c| !c.dropped);
+        used.extend(there.take(field + 1).map(|c| (table.oid, c.number)));
     }
     for (relation, column) in used {
         let on = Object { sub: column, ..Object::relation(relation) };
@@ -317,8 +328,8 @@ fn keys_of(query: &Query, keys: &mut Vec<Oid>) {
 
 /// The relations, and their columns, that a query reads. Views count as themselves.
 fn relations_of(query: &Query, used: &mut BTreeSet<(Oid, i32)>, types: &mut BTreeSet<Oid>) {
-    let mut walk = Uses { above: Vec::new(), used, types };
-    walk.query(&mut query.clone());
+    let fields = &mut BTreeSet::new();
+    Uses { above: Vec::new(), used, types, fields }.query(&mut query.clone());
 }
 
 /// What an entry of a range table stands for.
@@ -347,6 +358,8 @@ struct Uses<'a> {
     above: Vec<Vec<Place>>,
     used: &'a mut BTreeSet<(Oid, i32)>,
     types: &'a mut BTreeSet<Oid>,
+    /// Fields taken from rows of tables: the row's type, and the field's place.
+    fields: &'a mut BTreeSet<(Oid, usize)>,
 }
 
 impl Uses<'_> {
@@ -401,6 +414,9 @@ impl Visitor for Uses<'_> {
         match e {
             expr::Expr::Var { levels_up, rte, column, .. } => {
                 self.column(*levels_up, *rte, *column);
+            }
+            expr::Expr::Field { arg, index, .. } => {
+                self.fields.insert((arg.ty().oid, *index));
             }
             expr::Expr::Const(c) if c.ty.oid == types::oids::REGCLASS => {
                 if let Datum::Oid(oid) = c.value {

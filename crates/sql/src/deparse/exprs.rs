@@ -144,6 +144,12 @@ impl Printer<'_> {
         }
         match e {
             Expr::Const(c) => self.constant(c, false),
+            // A table's own row, which goes by the table's name, as its type does.
+            Expr::Var { column: 0, ty, .. } if self.levels.is_empty() => {
+                let name = type_text(ty.oid, -1, self.env);
+                self.text(&format!("{name}.*"));
+                Ok(())
+            }
             Expr::Var { levels_up, rte, column, .. } => {
                 self.variable(*levels_up as usize, *rte, *column);
                 Ok(())

@@ -678,6 +678,21 @@ pub struct IndexElement {
     pub loc: Loc,
 }
 
+impl IndexElement {
+    /// An expression, and nothing said besides.
+    pub fn of(expr: Expr) -> IndexElement {
+        IndexElement {
+            column: None,
+            loc: expr.loc,
+            expr: Some(expr),
+            collation: None,
+            opclass: None,
+            descending: false,
+            nulls_first: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum SetClause {
     Single { target: AssignTarget, value: Expr },

@@ -639,3 +639,99 @@ fn tables_have_at_most_1600_columns() {
         ("SELECT c1, c1600 FROM t", "1|2"),
     ]);
 }
+
+/// What made an integer of the default goes with the type: the numbers behind the old type's last are there to be had.
+#[test]
+fn a_serial_column_becomes_larger() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id serial, n int DEFAULT 7.6, v varchar(3) DEFAULT 'abc'::text, x text DEFAULT 'x')",
+        "ALTER TABLE t ALTER id TYPE bigint, ALTER n TYPE numeric, ALTER v TYPE varchar(9)",
+        "ALTER SEQUENCE t_id_seq AS bigint",
+        "SELECT setval('t_id_seq', 3000000000)",
+    ]);
+    let no_cast = "42804 default for column \"x\" cannot be cast automatically to type integer";
+    s.check(&[
+        ("INSERT INTO t DEFAULT VALUES RETURNING *", "3000000001|7.6|abc|x"),
+        ("ALTER TABLE t ALTER x TYPE int USING 1", no_cast),
+        ("ALTER TABLE t ALTER x DROP DEFAULT, ALTER x TYPE int USING 1, ALTER x SET DEFAULT 2", ""),
+        ("INSERT INTO t DEFAULT VALUES RETURNING *", "3000000002|7.6|abc|2"),
+        ("SELECT x FROM t ORDER BY id", "1\n2"),
+    ]);
+}
+
+#[test]
+fn columns_of_index_expressions_get_other_types() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text, c int)",
+        "INSERT INTO t SELECT g, 'B' || g, g % 3 FROM generate_series(1, 100) g",
+        "CREATE UNIQUE INDEX sums ON t ((a + 1), (c * 2) DESC) INCLUDE (b)",
+        "CREATE INDEX low ON t (lower(b), a, (a - c)) WHERE a > 5",
+        "ALTER TABLE t ALTER a TYPE bigint",
+        "ALTER TABLE t ALTER a TYPE numeric, ALTER b TYPE varchar(10)",
+        "SET enable_seqscan = off",
+    ]);
+    s.check(&[
+        (
+            "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 't'::regclass ORDER BY 1",
+            "CREATE INDEX low ON public.t USING btree (lower((b)::text), a, ((a - (c)::numeric))) WHERE (a > (5)::numeric)\n\
+             CREATE UNIQUE INDEX sums ON public.t USING btree (((a + (1)::numeric)), ((c * 2)) DESC) INCLUDE (b)",
+        ),
+        (
+            "SELECT attrelid::regclass, attnum, atttypid::regtype, attlen FROM pg_attribute \
+             WHERE attrelid IN ('sums'::regclass, 'low'::regclass) ORDER BY attrelid, attnum",
+            "sums|1|numeric|-1\nsums|2|integer|4\nsums|3|character varying|-1\n\
+             low|1|text|-1\nlow|2|numeric|-1\nlow|3|numeric|-1",
+        ),
+        ("SELECT a, b FROM t WHERE a + 1 = 8", "7|B7"),
+        ("SELECT a, b FROM t WHERE lower(b) = 'b7' AND a > 5", "7|B7"),
+        ("INSERT INTO t VALUES (7, 'x', 1) ON CONFLICT DO NOTHING RETURNING a", ""),
+        ("ALTER TABLE t ALTER a TYPE text", "42883 operator does not exist: text + numeric"),
+        ("SELECT count(*) FROM t WHERE a + 1 > 0", "100"),
+    ]);
+    assert_eq!(db.faults(), [""; 0]);
+}
+
+/// A crash empties an unlogged table: nothing that stays refers to one.
+#[test]
+fn tables_with_foreign_keys_become_logged_or_not() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE a (id int PRIMARY KEY, own int REFERENCES a)",
+        "CREATE TABLE b (id int PRIMARY KEY REFERENCES a)",
+        "INSERT INTO a VALUES (1, 1), (2, 1)",
+        "INSERT INTO b VALUES (1)",
+    ]);
+    let persistence = "SELECT relname, relpersistence FROM pg_class WHERE relname IN ('a', 'a_pkey', 'b', 'b_pkey') ORDER BY 1";
+    s.check(&[
+        (
+            "ALTER TABLE a SET UNLOGGED",
+            "42P16 could not change table \"a\" to unlogged because it references logged table \"b\"",
+        ),
+        ("ALTER TABLE b SET UNLOGGED", ""),
+        ("INSERT INTO b VALUES (3)", "23503 insert or update on table \"b\" violates foreign key constraint \"b_id_fkey\"\nKey (id)=(3) is not present in table \"a\"."),
+        ("ALTER TABLE a SET UNLOGGED", ""),
+        (
+            "ALTER TABLE b SET LOGGED",
+            "42P16 could not change table \"b\" to logged because it references unlogged table \"a\"",
+        ),
+        (persistence, "a|u\na_pkey|u\nb|u\nb_pkey|u"),
+        ("ALTER TABLE a SET LOGGED", ""),
+        ("DELETE FROM a WHERE id = 1", "23503 update or delete on table \"a\" violates foreign key constraint \"a_own_fkey\" on table \"a\"\nKey (id)=(1) is still referenced from table \"a\"."),
+        (persistence, "a|p\na_pkey|p\nb|u\nb_pkey|u"),
+    ]);
+    drop(s);
+    db.crash_and_reopen(|db| {
+        db.session().check(&[
+            ("SELECT * FROM a ORDER BY id", "1|1\n2|1"),
+            ("SELECT * FROM b", ""),
+            ("ALTER TABLE b SET LOGGED", ""),
+            ("INSERT INTO b VALUES (2)", ""),
+        ]);
+        assert_eq!(db.faults(), [""; 0]);
+    });
+}

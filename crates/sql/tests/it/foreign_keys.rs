@@ -282,3 +282,34 @@ fn a_row_that_refers_to_itself_follows_itself() {
         ("UPDATE node SET up = 7 WHERE id = 2", "23503 insert or update on table \"node\" violates foreign key constraint \"node_up_fkey\"\nKey (up)=(7) is not present in table \"node\"."),
     ]);
 }
+
+/// What would be asked at the transaction's end is asked no more where the constraint, or one of its tables, is gone by then.
+#[test]
+fn a_constraint_that_was_dropped_asks_nothing_at_the_end() {
+    let db = Database::new();
+    let mut s = db.session();
+    let make = "CREATE TABLE p (a int PRIMARY KEY); \
+        CREATE TABLE c (a int REFERENCES p DEFERRABLE INITIALLY DEFERRED); \
+        INSERT INTO p VALUES (1), (2); INSERT INTO c VALUES (1)";
+    let again = |drop: &str| format!("{drop}; {make}");
+    let cascades = "NOTICE 00000 drop cascades to constraint c_a_fkey on table c";
+    s.check(&[
+        (make, ""),
+        ("BEGIN; DELETE FROM p WHERE a = 1; DROP TABLE c; COMMIT", ""),
+        ("SELECT * FROM p", "2"),
+        (&again("DROP TABLE p"), ""),
+        ("BEGIN; INSERT INTO c VALUES (9); DROP TABLE p CASCADE; COMMIT", cascades),
+        ("SELECT * FROM c ORDER BY a", "1\n9"),
+        (&again("DROP TABLE c"), ""),
+        ("BEGIN; INSERT INTO c VALUES (9); ALTER TABLE p DROP CONSTRAINT p_pkey CASCADE", cascades),
+        ("SET CONSTRAINTS ALL IMMEDIATE; COMMIT", ""),
+        ("SELECT * FROM c ORDER BY a", "1\n9"),
+        (&again("DROP TABLE c; DROP TABLE p"), ""),
+        ("BEGIN; DELETE FROM p WHERE a = 1; SAVEPOINT s; DROP TABLE c; ROLLBACK TO s", ""),
+        (
+            "COMMIT",
+            "23503 update or delete on table \"p\" violates foreign key constraint \"c_a_fkey\" on table \"c\"\nKey (a)=(1) is still referenced from table \"c\".",
+        ),
+        ("SELECT * FROM p ORDER BY a", "1\n2"),
+    ]);
+}

@@ -606,3 +606,31 @@ fn what_is_dropped_while_reindex_waits_is_named() {
         db.session().run_each(&["DROP TABLE w"]);
     }
 }
+
+/// Of two that build indexes of one table anew each waited for the other at the end.
+#[test]
+fn indexes_of_one_table_are_built_anew_one_after_another() {
+    let db = Database::new();
+    prepare(&db);
+    let mut s = db.session();
+    for other in ["REINDEX INDEX r_a", "REINDEX TABLE r"] {
+        std::thread::scope(|scope| {
+            let armed = base::stop::arm("sql.index.build.sorting");
+            let (subject, db) = (armed.subject(), &db);
+            let first =
+                scope.spawn(move || subject.run(|| db.session().run("REINDEX INDEX r_pkey")));
+            armed.wait_reached();
+            let second = scope.spawn(|| db.session().run(other));
+            let began = std::time::Instant::now();
+            while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0"
+                && !second.is_finished()
+                && began.elapsed() < base::stop::PATIENCE
+            {
+                std::thread::yield_now();
+            }
+            armed.release();
+            assert_eq!([first.join().unwrap(), second.join().unwrap()], ["", ""], "{other}");
+        });
+    }
+    verify(&db, &mut s);
+}

@@ -242,3 +242,46 @@ fn what_is_said_twice_happens_twice() {
         ("SELECT last_value FROM s", "4"),
     ]);
 }
+
+/// It goes on where it was, and a crash takes an unlogged one back to where it became that.
+#[test]
+fn a_sequence_becomes_unlogged_and_logged() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE SEQUENCE s START 7",
+        "CREATE UNLOGGED SEQUENCE u START 70",
+        "SELECT nextval('s'), nextval('u')",
+        "ALTER SEQUENCE s SET UNLOGGED",
+        "ALTER TABLE u SET LOGGED",
+        "BEGIN; ALTER SEQUENCE u SET UNLOGGED; SELECT nextval('u'); ROLLBACK",
+    ]);
+    s.check(&[
+        ("SELECT nextval('s'), nextval('s'), nextval('u'), nextval('u')", "8|9|71|72"),
+        (
+            "SELECT relname, relpersistence, relfrozenxid FROM pg_class WHERE relkind = 'S' ORDER BY 1",
+            "s|u|0\nu|p|0",
+        ),
+    ]);
+    assert_eq!(db.faults(), [""; 0]);
+    drop(s);
+    db.crash_and_reopen(|db| {
+        let mut s = db.session();
+        s.check(&[("SELECT nextval('s'), nextval('u') BETWEEN 73 AND 110", "8|t")]);
+        assert_eq!(db.faults(), [""; 0]);
+    });
+}
+
+#[test]
+fn an_option_is_given_once() {
+    let db = Database::new();
+    let twice = "42601 conflicting or redundant options";
+    db.session().check(&[
+        ("CREATE SEQUENCE s CYCLE NO CYCLE", twice),
+        ("CREATE SEQUENCE s START 1 INCREMENT 2 START 3", twice),
+        ("CREATE SEQUENCE s", ""),
+        ("ALTER SEQUENCE s RESTART RESTART WITH 5", twice),
+        ("CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY)", ""),
+        ("ALTER TABLE t ALTER a SET START 5 SET INCREMENT 2 SET START 6", twice),
+    ]);
+}

@@ -118,3 +118,86 @@ fn a_row_of_nulls_is_not_a_missing_row() {
         ),
     ]);
 }
+
+/// A view's row of a table is what the table's is now: it had what was dropped, and lacked what was new.
+#[test]
+fn a_views_whole_rows_follow_their_table() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE w (a int, b int, c text)",
+        "INSERT INTO w VALUES (1, 2, 'x')",
+        "CREATE VIEW v AS SELECT w FROM w",
+        "CREATE VIEW j AS SELECT row_to_json(w) AS j FROM w WHERE w IS NOT NULL",
+    ]);
+    s.check(&[
+        ("ALTER TABLE w ADD d int DEFAULT 9", ""),
+        ("SELECT * FROM v", "(1,2,x,9)"),
+        ("ALTER TABLE w ALTER b TYPE bigint, ALTER c TYPE int USING 77", ""),
+        ("SELECT * FROM v", "(1,2,77,9)"),
+        ("ALTER TABLE w DROP a", ""),
+        ("SELECT * FROM v", "(2,77,9)"),
+        ("SELECT * FROM j", "{\"b\":2,\"c\":77,\"d\":9}"),
+        ("CREATE VIEW f AS SELECT (x).c FROM (SELECT w AS x FROM w) s", ""),
+        (
+            "ALTER TABLE w ALTER c TYPE bigint",
+            "0A000 cannot alter type of a column used by a view or rule\nrule _RETURN on view f depends on column \"c\"",
+        ),
+        (
+            "ALTER TABLE w DROP b",
+            "2BP01 cannot drop column b of table w because other objects depend on it\nview f depends on column b of table w",
+        ),
+        ("ALTER TABLE w DROP d", ""),
+        ("SELECT * FROM f", "77"),
+    ]);
+}
+
+/// What a materialized view stores was read as the table's row after that had become another.
+#[test]
+fn a_table_whose_rows_a_materialized_view_stores_stays() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE w (a int, b text)",
+        "INSERT INTO w VALUES (1, 'x')",
+        "CREATE VIEW v AS SELECT w FROM w",
+        "CREATE MATERIALIZED VIEW m AS SELECT w AS r FROM v",
+    ]);
+    let uses = "0A000 cannot alter table \"w\" because column \"m.r\" uses its row type";
+    s.check(&[
+        ("ALTER TABLE w ADD c int DEFAULT 5", uses),
+        ("ALTER TABLE w ALTER a TYPE text", uses),
+        ("SELECT * FROM m", "(1,x)"),
+        ("DROP MATERIALIZED VIEW m", ""),
+        ("ALTER TABLE w ALTER a TYPE text", ""),
+        ("CREATE MATERIALIZED VIEW m AS SELECT w AS r FROM v", ""),
+        ("DROP TABLE w CASCADE", "NOTICE 00000 drop cascades to 2 other objects"),
+        ("SELECT count(*) FROM pg_class WHERE relname IN ('m', 'v', 'w')", "0"),
+    ]);
+    assert_eq!(db.faults(), [""; 0]);
+}
+
+/// A condition on the whole row was printed as one on a column `"*"`: neither a dump nor the rows' check could read that.
+#[test]
+fn conditions_on_whole_rows_are_read_again() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE w (a int, b text)", "INSERT INTO w VALUES (1, 'x')"]);
+    s.check(&[
+        ("ALTER TABLE w ADD CONSTRAINT c CHECK (w IS NOT NULL)", ""),
+        ("ALTER TABLE w ADD CONSTRAINT d CHECK (w::text <> '(2,y)') NOT VALID", ""),
+        ("ALTER TABLE w VALIDATE CONSTRAINT d", ""),
+        (
+            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'w'::regclass ORDER BY conname",
+            "CHECK ((w.* IS NOT NULL))\nCHECK (((w.*)::text <> '(2,y)'::text))",
+        ),
+        (
+            "INSERT INTO w VALUES (3, NULL)",
+            "23514 new row for relation \"w\" violates check constraint \"c\"\nFailing row contains (3, null).",
+        ),
+        (
+            "CREATE INDEX ON w ((w IS NULL))",
+            "0A000 an index expression over a whole row is not supported",
+        ),
+    ]);
+}
