@@ -1,6 +1,7 @@
 //! Queues: who looks for the oldest row clears away what is in the way of the next look, and nothing that anybody still sees.
 
 use crate::support::{Connection, Database};
+use base::stop::{PATIENCE, arm};
 
 const OLDEST: &str = "SELECT id FROM jobs ORDER BY id LIMIT 1";
 
@@ -101,4 +102,62 @@ fn indexes_of_catalogs_are_left_to_vacuum() {
         s.check(&[(all, "t")]);
     }
     assert_eq!(s.run(leaves), before);
+}
+
+/// There is always somebody who writes: the next one has come before the last has ended. VACUUM stands among them for a moment, cuts the
+/// table's empty end, and the writer that came behind it goes on.
+#[test]
+fn a_table_that_is_written_to_all_the_time_is_cut() {
+    let db = &Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE jobs (id int PRIMARY KEY, n int) WITH (autovacuum_enabled = off, fillfactor = 50)",
+        "INSERT INTO jobs SELECT g, 0 FROM generate_series(1, 5000) g",
+        "DELETE FROM jobs WHERE id > 10",
+        "VACUUM (TRUNCATE off) jobs",
+    ]);
+    let size = "SELECT pg_relation_size('jobs') / 8192";
+    let before: u32 = s.run(size).parse().unwrap();
+    assert!(before > 20);
+    let waits = |s: &mut Connection, mode: &str| {
+        let asked = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = '{mode}'");
+        let began = std::time::Instant::now();
+        while s.run(&asked) != "1" {
+            assert!(began.elapsed() < PATIENCE, "nobody waits for {mode}");
+            std::thread::yield_now();
+        }
+    };
+    let write = |id: u32| format!("UPDATE jobs SET n = n + 1 WHERE id = {id}");
+    let mut first = db.session();
+    first.run_each(&["BEGIN", &write(1)]);
+    let queued = arm("txn.lock.in_queue_for_a_moment");
+    let subject = queued.subject();
+    std::thread::scope(|scope| {
+        let vacuum = scope.spawn(|| {
+            let mut s = db.session();
+            subject.run(|| s.run("VACUUM jobs"))
+        });
+        assert!(queued.is_reached(), "it does not wait for writers");
+        // So far nobody waits for it who came before it.
+        first.run_each(&[&write(2)]);
+        waits(&mut s, "ExclusiveLock");
+        let next = scope.spawn(|| {
+            let mut next = db.session();
+            next.run_each(&["BEGIN", &write(3)]);
+            next
+        });
+        waits(&mut s, "RowExclusiveLock");
+        first.run_each(&["COMMIT"]);
+        queued.release();
+        assert_eq!(vacuum.join().unwrap(), "");
+        let mut next = next.join().unwrap();
+        // It writes still.
+        assert_eq!(s.run(size), "1");
+        next.run_each(&[&write(4), "COMMIT"]);
+    });
+    s.check(&[
+        ("SELECT count(*), sum(id), sum(n) FROM jobs", "10|55|4"),
+        ("SELECT count(*) FROM pg_locks WHERE relation = 'jobs'::regclass", "0"),
+    ]);
+    assert_eq!(db.faults(), Vec::<String>::new());
 }
