@@ -160,11 +160,9 @@ impl Session {
             }
             state.check_cancel()?;
             let give_way = throttle.give_way();
-            let (values, width) =
-                column_values(&open.heap, &table, column, &sample, give_way)?;
+            let (values, width) = column_values(&open.heap, &table, column, &sample, give_way)?;
             let ty = column.ty.oid;
-            let mut statistics =
-                column_statistics(ty, &values, sample.live_rows, target, give_way);
+            let mut statistics = column_statistics(ty, &values, sample.live_rows, target, give_way);
             statistics.width_bytes = width.unwrap_or(statistics.width_bytes);
             let place = Place {
                 relation: table.oid,

@@ -132,28 +132,26 @@ fn a_table_that_is_written_to_all_the_time_is_cut() {
     first.run_each(&["BEGIN", &write(1)]);
     let queued = arm("txn.lock.in_queue_for_a_moment");
     let subject = queued.subject();
+    let (vacuum_is_over, go_on) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let vacuum = scope.spawn(|| {
-            let mut s = db.session();
-            subject.run(|| s.run("VACUUM jobs"))
-        });
+        let vacuum = scope.spawn(|| subject.run(|| db.session().run("VACUUM jobs")));
         assert!(queued.is_reached(), "it does not wait for writers");
-        // So far nobody waits for it who came before it.
+        // Who has written already goes on writing.
         first.run_each(&[&write(2)]);
         waits(&mut s, "ExclusiveLock");
-        let next = scope.spawn(|| {
+        let next = scope.spawn(move || {
             let mut next = db.session();
             next.run_each(&["BEGIN", &write(3)]);
-            next
+            go_on.recv().unwrap();
+            next.run_each(&[&write(4), "COMMIT"]);
         });
         waits(&mut s, "RowExclusiveLock");
         first.run_each(&["COMMIT"]);
         queued.release();
         assert_eq!(vacuum.join().unwrap(), "");
-        let mut next = next.join().unwrap();
-        // It writes still.
-        assert_eq!(s.run(size), "1");
-        next.run_each(&[&write(4), "COMMIT"]);
+        s.check(&[(size, "1")]);
+        vacuum_is_over.send(()).unwrap();
+        next.join().unwrap();
     });
     s.check(&[
         ("SELECT count(*), sum(id), sum(n) FROM jobs", "10|55|4"),
