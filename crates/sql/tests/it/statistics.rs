@@ -512,7 +512,7 @@ fn avg_width_is_what_values_take_in_their_rows() {
     let mut s = db.session();
     s.run_each(&[
         "CREATE TABLE t (id int, short text, long text, packed text, outside text, none text)",
-        "ALTER TABLE t ALTER outside SET STORAGE EXTERNAL",
+        "ALTER TABLE t ALTER outside SET STORAGE EXTERNAL, ALTER long SET STORAGE PLAIN",
         "INSERT INTO t SELECT g, 'abc', repeat('x', 200), repeat('y', 9000), repeat(md5(g::text), 100), NULL \
          FROM generate_series(1, 100) g",
         "ALTER TABLE t ADD later text DEFAULT 'since then'",
