@@ -182,6 +182,26 @@ fn an_index_without_dead_entries_is_told_of_by_vacuum_analyze() {
     s.check(&[(INDEXES, "t_a|10000|t\nt_part|5000|t")]);
 }
 
+/// VACUUM finds all its pages all-visible, and reads the last one only.
+#[test]
+fn a_toast_table_that_was_written_anew_says_how_much_it_holds() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text) WITH (autovacuum_enabled = off)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat('x', 3500) FROM generate_series(1, 100) g",
+        "DELETE FROM t WHERE a > 60",
+        "VACUUM FULL t",
+    ]);
+    const TOLD: &str = "SELECT c.reltuples, c.relpages = pg_relation_size(c.oid) / 8192, \
+                        c.relallvisible = c.relpages FROM pg_class c, pg_class t \
+                        WHERE t.relname = 't' AND c.oid = t.reltoastrelid";
+    s.check(&[(TOLD, "120|t|t")]);
+    s.run_each(&["VACUUM t"]);
+    s.check(&[(TOLD, "120|t|t")]);
+}
+
 #[test]
 fn an_analyze_of_some_columns_says_nothing_of_the_others() {
     const COUNTS: &str =
