@@ -5,6 +5,7 @@
 //! new figures for the catalog. Both passes over the heap may have helpers (`scan`, `reap`, `crew`); all else is one thread's. The caller writes these ([`VacuumReport::new_relfrozenxid`] and the counts beside it) to pg_class.
 
 use crate::crew::side_by_side;
+use crate::dead_items::DeadItems;
 use crate::heap_pass::{self, HeapPass};
 use crate::index_pass::{IndexPass, IndexTarget, PassContext};
 use crate::keys::KeyCollector;
@@ -353,13 +354,10 @@ impl<'a> Run<'a> {
 
     /// AUTO: before any index pass, few dead items on few pages are left for the next vacuum.
     fn decide_bypass(&mut self, pages: u32) {
-        let few_pages = (self.pass.dead.pages() as f64) < f64::from(pages) * AUTO_FROM;
-        let small = self.pass.dead.memory_bytes() < BYPASS_MEMORY_BYTES;
         if self.plan.index_cleanup == IndexCleanup::Auto
             && self.indexes.scans() == 0
             && self.do_index_vacuum
-            && few_pages
-            && small
+            && are_few(&self.pass.dead, pages)
         {
             self.do_index_vacuum = false;
             self.bypass = IndexBypass::Bypassed;
@@ -417,11 +415,11 @@ impl<'a> Run<'a> {
         )
     }
 
-    fn settle(&mut self, dead: &crate::DeadItems) -> Result<()> {
+    fn settle(&mut self, dead: &DeadItems) -> Result<()> {
         put_off::settle(&mut self.pass, dead, &mut self.rings[0], &mut self.throttle)
     }
 
-    fn note_room(&mut self, dead: &crate::DeadItems) -> Result<()> {
+    fn note_room(&mut self, dead: &DeadItems) -> Result<()> {
         for block in dead.blocks() {
             let rel = self.target.heap.relation();
             let pin = rel.pin(Fork::Main, block, &mut self.rings[0])?;
@@ -537,6 +535,12 @@ impl<'a> Run<'a> {
     }
 }
 
+/// So few, in a table of so many pages, that AUTO leaves them to the next vacuum.
+fn are_few(dead: &DeadItems, pages: u32) -> bool {
+    (dead.pages() as f64) < f64::from(pages) * AUTO_FROM
+        && dead.memory_bytes() < BYPASS_MEMORY_BYTES
+}
+
 /// PostgreSQL's rule: the density of what was read is believed for what was read, the old density for the rest.
 fn estimate_reltuples(facts: &TableFacts, pages: u32, scanned: u32, live: u64) -> f64 {
     let live = live as f64;
@@ -562,6 +566,24 @@ fn estimate_reltuples(facts: &TableFacts, pages: u32, scanned: u32, live: u64) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::OffsetNumber;
+
+    /// Less than 2 % of the pages, and less than 32 MB.
+    #[test]
+    fn few_are_left_to_the_next_vacuum() {
+        let on = |pages: u32, every: u32| {
+            let mut dead = DeadItems::new();
+            (0..pages).for_each(|n| dead.add(BlockNumber(n * every), &[OffsetNumber(7)]));
+            dead
+        };
+        let ten = on(10, 1);
+        assert!(are_few(&ten, 501) && !are_few(&ten, 500));
+        // Of a table of 32 GB, each on a leaf of its own of 8 kB.
+        let table = 4200 * 1024;
+        let (some, more) = (on(4000, 1024), on(4100, 1024));
+        assert!(some.memory_bytes() < 32 << 20 && more.memory_bytes() > 32 << 20);
+        assert!(are_few(&some, table) && !are_few(&more, table));
+    }
 
     #[test]
     fn rows_are_estimated_by_what_was_read_and_what_is_known() {

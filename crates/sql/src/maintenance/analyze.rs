@@ -161,9 +161,10 @@ impl Session {
             }
             state.check_cancel()?;
             let give_way = throttle.give_way();
-            let values = column_values(&open.heap, &table, column, &sample, give_way)?;
+            let (values, width) = column_values(&open.heap, &table, column, &sample, give_way)?;
             let ty = column.ty.oid;
-            let statistics = column_statistics(ty, &values, sample.live_rows, target, give_way);
+            let mut statistics = column_statistics(ty, &values, sample.live_rows, target, give_way);
+            statistics.width_bytes = width.unwrap_or(statistics.width_bytes);
             let place = Place {
                 relation: table.oid,
                 number: column.number,
@@ -189,10 +190,8 @@ impl Session {
         let fractions = index_fractions(self, &table, &open, &sample, target, throttle.give_way())?;
         progress.enter(phase::FINALIZING);
         note(&state, &table, &sample)?;
-        // A VACUUM before it has counted their entries.
-        if !options.vacuum {
-            note_indexes(&state, &table, &sample, &fractions)?;
-        }
+        // After a VACUUM, too: it reads only those indexes that have something to be cleaned.
+        note_indexes(&state, &table, &sample, &fractions)?;
         count(&state, &table, &sample, whole, options.automatic, started.elapsed());
         let limit = log_limit(&state, Some(&table));
         let elapsed = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -242,18 +241,19 @@ fn chosen<'t>(table: &'t Table, names: &[String]) -> Result<Vec<&'t Column>> {
     Ok(columns)
 }
 
-/// A column's values in the sample, in physical order.
+/// A column's values in the sample, in physical order; and how wide they are in their rows, on average.
 fn column_values(
     heap: &heap::Heap,
     table: &Table,
     column: &Column,
     sample: &AnalyzeSample,
     give_way: &mut GiveWay,
-) -> Result<Vec<Datum>> {
+) -> Result<(Vec<Datum>, Option<i32>)> {
     let desc = engine::relation::tuple_desc(&table.columns);
     let at = usize::try_from(column.number - 1).unwrap_or(0);
     let mut attrs = vec![AttrValue::Null; at + 1];
     let mut values = Vec::with_capacity(sample.rows.len());
+    let (mut present, mut bytes) = (0usize, 0usize);
     for row in &sample.rows {
         give_way.tick();
         page::tuple::deform(&row.tuple, &desc, &mut attrs).map_err(base::Error::corrupt_file)?;
@@ -264,12 +264,35 @@ fn column_values(
             AttrValue::Compressed { raw_size, .. } => *raw_size as usize > WIDE_BYTES,
             _ => false,
         };
-        values.extend(match KeptValue::of(heap, attr, column.ty.oid) {
-            Some(unread) if wide => Some(unread),
-            _ => sampled_value(heap, column, row, attr)?,
-        });
+        let value = match KeptValue::of(heap, attr, column.ty.oid) {
+            Some(unread) if wide => unread,
+            _ => match sampled_value(heap, column, row, attr)? {
+                Some(value) => value,
+                None => continue,
+            },
+        };
+        if !value.is_null() {
+            present += 1;
+            bytes += stored_width(attr, column.ty.oid)
+                .unwrap_or_else(|| crate::analyze_stats::width(&value, column.ty.oid));
+        }
+        values.push(value);
     }
-    Ok(values)
+    let width = bytes.checked_div(present).and_then(|width| i32::try_from(width).ok());
+    Ok((values, width))
+}
+
+/// What a value takes in its row: compressed, or as a pointer to where it is, if it is stored so. None: as it is.
+fn stored_width(attr: &AttrValue<'_>, ty: Oid) -> Option<usize> {
+    let is_varlena = types::type_info(ty).is_some_and(|t| t.len == -1);
+    match attr {
+        AttrValue::Inline(bytes) if is_varlena => {
+            Some(bytes.len() + if bytes.len() <= 126 { 1 } else { 4 })
+        }
+        AttrValue::Null | AttrValue::Inline(_) => None,
+        AttrValue::Compressed { data, .. } => Some(data.len() + 8),
+        AttrValue::External(_) => Some(18),
+    }
 }
 
 /// A column's value in a sampled row, of which it is `attr`. None: what belongs to the row has gone meanwhile, for no snapshot keeps it.

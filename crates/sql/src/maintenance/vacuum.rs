@@ -599,6 +599,11 @@ impl Session {
             row.set("relallvisible", self::pages(visible));
             row.set("relallfrozen", self::pages(frozen));
         })?;
+        if let Some(chunks) = &done.toasted
+            && after.toast.is_valid()
+        {
+            note_toast(&state, after.toast, chunks.inserted.saturating_sub(chunks.deleted))?;
+        }
         drop(shown);
         if verbose {
             let mut notice = Notice::new(
@@ -632,6 +637,20 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// As its pages are all-visible from the beginning the next VACUUM reads none of them, and could not tell how many rows there are.
+#[expect(clippy::cast_precision_loss, reason = "pg_class keeps float4")]
+fn note_toast(state: &SessionState, toast: Oid, rows: u64) -> Result<()> {
+    let table = crate::ddl::reload(state, toast)?;
+    let len = state.relation_pages(&table)?;
+    let (visible, frozen) = state.open_relation(&table)?.heap.visibility_map().count()?;
+    crate::ddl::relation::update_class(state, toast, |row| {
+        row.set("relpages", pages(len));
+        row.set("reltuples", Datum::Float4(rows as f32));
+        row.set("relallvisible", pages(visible));
+        row.set("relallfrozen", pages(frozen));
+    })
 }
 
 /// Workers were asked for where there are none.

@@ -162,6 +162,46 @@ fn an_index_that_was_not_read_keeps_its_size() {
     s.check(&[(INDEXES, "t_part|1980\nt_pkey|19980")]);
 }
 
+/// VACUUM reads only those that have something to be cleaned: ANALYZE after it tells of all.
+#[test]
+fn an_index_without_dead_entries_is_told_of_by_vacuum_analyze() {
+    const INDEXES: &str = "SELECT relname, reltuples, relpages > 1 FROM pg_class \
+                           WHERE relname ~ '^t_' ORDER BY relname";
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int) WITH (autovacuum_enabled = off)",
+        "CREATE INDEX t_a ON t (a); CREATE INDEX t_part ON t (a) WHERE b < 10",
+        "INSERT INTO t SELECT g, g % 20 FROM generate_series(1, 20000) g",
+        "VACUUM t",
+    ]);
+    s.check(&[(INDEXES, "t_a|0|f\nt_part|0|f")]);
+    s.run_each(&["VACUUM ANALYZE t"]);
+    s.check(&[(INDEXES, "t_a|20000|t\nt_part|10000|t")]);
+    s.run_each(&["DELETE FROM t WHERE a <= 10000", "VACUUM (ANALYZE, INDEX_CLEANUP off) t"]);
+    s.check(&[(INDEXES, "t_a|10000|t\nt_part|5000|t")]);
+}
+
+/// VACUUM finds all its pages all-visible, and reads the last one only.
+#[test]
+fn a_toast_table_that_was_written_anew_says_how_much_it_holds() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text) WITH (autovacuum_enabled = off)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT g, repeat('x', 3500) FROM generate_series(1, 100) g",
+        "DELETE FROM t WHERE a > 60",
+        "VACUUM FULL t",
+    ]);
+    const TOLD: &str = "SELECT c.reltuples, c.relpages = pg_relation_size(c.oid) / 8192, \
+                        c.relallvisible = c.relpages FROM pg_class c, pg_class t \
+                        WHERE t.relname = 't' AND c.oid = t.reltoastrelid";
+    s.check(&[(TOLD, "120|t|t")]);
+    s.run_each(&["VACUUM t"]);
+    s.check(&[(TOLD, "120|t|t")]);
+}
+
 #[test]
 fn an_analyze_of_some_columns_says_nothing_of_the_others() {
     const COUNTS: &str =

@@ -1,6 +1,7 @@
 //! Queues: who looks for the oldest row clears away what is in the way of the next look, and nothing that anybody still sees.
 
 use crate::support::{Connection, Database};
+use base::stop::{PATIENCE, arm};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -212,4 +213,60 @@ fn indexes_of_catalogs_are_left_to_vacuum() {
         s.check(&[(all, "t")]);
     }
     assert_eq!(s.run(leaves), before);
+}
+
+/// There is always somebody who writes: the next one has come before the last has ended. VACUUM stands among them for a moment, cuts the
+/// table's empty end, and the writer that came behind it goes on.
+#[test]
+fn a_table_that_is_written_to_all_the_time_is_cut() {
+    let db = &Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE jobs (id int PRIMARY KEY, n int) WITH (autovacuum_enabled = off, fillfactor = 50)",
+        "INSERT INTO jobs SELECT g, 0 FROM generate_series(1, 5000) g",
+        "DELETE FROM jobs WHERE id > 10",
+        "VACUUM (TRUNCATE off) jobs",
+    ]);
+    let size = "SELECT pg_relation_size('jobs') / 8192";
+    let before: u32 = s.run(size).parse().unwrap();
+    assert!(before > 20);
+    let waits = |s: &mut Connection, mode: &str| {
+        let asked = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = '{mode}'");
+        let began = std::time::Instant::now();
+        while s.run(&asked) != "1" {
+            assert!(began.elapsed() < PATIENCE, "nobody waits for {mode}");
+            std::thread::yield_now();
+        }
+    };
+    let write = |id: u32| format!("UPDATE jobs SET n = n + 1 WHERE id = {id}");
+    let mut first = db.session();
+    first.run_each(&["BEGIN", &write(1)]);
+    let queued = arm("txn.lock.in_queue_for_a_moment");
+    let subject = queued.subject();
+    let (vacuum_is_over, go_on) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let vacuum = scope.spawn(|| subject.run(|| db.session().run("VACUUM jobs")));
+        assert!(queued.is_reached(), "it does not wait for writers");
+        // Who has written already goes on writing.
+        first.run_each(&[&write(2)]);
+        waits(&mut s, "ExclusiveLock");
+        let next = scope.spawn(move || {
+            let mut next = db.session();
+            next.run_each(&["BEGIN", &write(3)]);
+            go_on.recv().unwrap();
+            next.run_each(&[&write(4), "COMMIT"]);
+        });
+        waits(&mut s, "RowExclusiveLock");
+        first.run_each(&["COMMIT"]);
+        queued.release();
+        assert_eq!(vacuum.join().unwrap(), "");
+        s.check(&[(size, "1")]);
+        vacuum_is_over.send(()).unwrap();
+        next.join().unwrap();
+    });
+    s.check(&[
+        ("SELECT count(*), sum(id), sum(n) FROM jobs", "10|55|4"),
+        ("SELECT count(*) FROM pg_locks WHERE relation = 'jobs'::regclass", "0"),
+    ]);
+    assert_eq!(db.faults(), Vec::<String>::new());
 }

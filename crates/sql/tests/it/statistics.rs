@@ -505,6 +505,25 @@ fn statistics_are_restored_and_cleared() {
     ]);
 }
 
+/// Not what they are when they have been fetched and unpacked.
+#[test]
+fn avg_width_is_what_values_take_in_their_rows() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id int, short text, long text, packed text, outside text, none text)",
+        "ALTER TABLE t ALTER outside SET STORAGE EXTERNAL, ALTER long SET STORAGE PLAIN",
+        "INSERT INTO t SELECT g, 'abc', repeat('x', 200), repeat('y', 9000), repeat(md5(g::text), 100), NULL \
+         FROM generate_series(1, 100) g",
+        "ALTER TABLE t ADD later text DEFAULT 'since then'",
+        "ANALYZE t",
+    ]);
+    let told = "SELECT attname, avg_width FROM pg_stats WHERE tablename = 't' \
+                AND attname <> 'packed' ORDER BY attname";
+    let packed = "SELECT avg_width BETWEEN 20 AND 200 FROM pg_stats WHERE attname = 'packed'";
+    s.check(&[(told, "id|4\nlater|11\nlong|204\nnone|0\noutside|18\nshort|4"), (packed, "t")]);
+}
+
 #[test]
 fn indexes_are_analyzed() {
     let db = Database::new();

@@ -251,6 +251,9 @@ impl LockManager {
         backend.wait.prepare();
         let facing = wait == Wait::Block && table.is_facing(&tag, mode, backend.pid);
         drop(table);
+        if matches!(wait, Wait::AtMost(_)) {
+            base::stop_point!("txn.lock.in_queue_for_a_moment");
+        }
         let give_up = |table: &mut Table| table.cancel_wait(&tag, backend);
         let result = self.sleep(backend, wait, tag.wait_event(), facing, give_up);
         drop(others);

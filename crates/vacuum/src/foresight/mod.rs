@@ -29,7 +29,7 @@ use crate::throttle::ThrottleSettings;
 use crate::truncate;
 use base::Result;
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
-use heap::{ALL_KEPT, Heap, MapPin, PruneOptions, Rehearsal};
+use heap::{ALL_KEPT, Heap, MapPin, PageFindings, PruneOptions, Rehearsal};
 use rates::{Rates, Work};
 use sample::{DeadDensity, HeapSample};
 use std::sync::atomic::Ordering;
@@ -171,12 +171,21 @@ pub fn foresee(
     let sample =
         HeapSample::take(target.heap, &chosen, wanted, &options, &horizon, reap, budget.heap)?;
     out.add_heap(&sample, chosen.len());
-    if plan.truncate && !failsafe {
-        out.cut_off(&sample, target.heap, &chosen, most.saturating_sub(sample.pages.len()))?;
-    }
-    out.reads += (1.0 - cached) * f64::from(out.scanned_pages);
     let few = out.dead_items.1 < f64::from(out.pages) / 50.0;
     out.bypass = reap && few && plan.index_cleanup == IndexCleanup::Auto && out.dead_items.0 > 0.0;
+    if plan.truncate && !failsafe {
+        // Line pointers whose index entries stay are in the way.
+        let free = !has_indexes || (reap && !out.bypass);
+        let in_use =
+            |found: &PageFindings| found.has_tuples || !(free || found.dead_items.is_empty());
+        let most = most.saturating_sub(sample.pages.len());
+        let last = || match chosen.last() {
+            Some(last) => HeapSample::look(target.heap, *last, &options, &horizon, &in_use),
+            None => Ok(false),
+        };
+        out.cut_off(&sample, target.heap, &chosen, most, &in_use, last)?;
+    }
+    out.reads += (1.0 - cached) * f64::from(out.scanned_pages);
     let vacuums_indexes = reap && !out.bypass && out.dead_items.0 >= 0.5;
     if out.bypass {
         out.take_back_reap(&sample, chosen.len());
@@ -377,13 +386,21 @@ impl Foresight {
         heap: &Heap,
         chosen: &[u32],
         most: usize,
+        in_use: &dyn Fn(&PageFindings) -> bool,
+        last_in_use: impl FnOnce() -> Result<bool>,
     ) -> Result<()> {
-        let seen_in_use = sample.first_empty_to_the_end(self.pages);
-        if truncate::worth_it(self.pages, seen_in_use) {
-            let (end, looked_at) = sample.empty_from(heap, chosen, self.pages, most)?;
-            self.truncated_pages = self.pages - end;
-            self.sampled_pages += looked_at;
+        let by_sample = sample.first_empty_to_the_end(self.pages, in_use);
+        if !truncate::worth_it(self.pages, by_sample) {
+            return Ok(());
         }
+        // The newest versions of rows from all over the table are there, mostly on a page that the sample has missed.
+        self.sampled_pages += 1;
+        if chosen.last() == self.pages.checked_sub(1).as_ref() && last_in_use()? {
+            return Ok(());
+        }
+        let (end, looked_at) = sample.empty_from(heap, chosen, self.pages, most, by_sample)?;
+        self.truncated_pages = self.pages - end;
+        self.sampled_pages += looked_at;
         Ok(())
     }
 

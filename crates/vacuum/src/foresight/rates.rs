@@ -18,7 +18,7 @@ const TRUST: f64 = 0.4;
 const SURPRISE_MAX: f64 = 4.0;
 /// Reads so many times as slow as they used to be come from a colder place.
 const COLD: f64 = 3.0;
-/// A vacuum shorter than this, or that was to be, teaches nothing: what it took had little to do with its work.
+/// A vacuum shorter than this, or that was to be, teaches nothing but that a vacuum can be as short: what it took had little to do with its work.
 const SHORTEST_SECONDS: f64 = 0.004;
 
 /// How much there is to do, of each kind.
@@ -60,6 +60,8 @@ enum Part {
 type Kind = (&'static str, f64, Pace, Part);
 
 const COUNT: usize = 10;
+/// The kind that every vacuum has once, whatever its work.
+const FIXED: usize = COUNT - 1;
 const KINDS: [Kind; COUNT] = [
     ("heap_page", 2.5, Pace::Visit, Part::Heap),
     ("reaped_page", 1.2, Pace::Visit, Part::Heap),
@@ -157,6 +159,11 @@ impl Rates {
         let parts = self.parts(work);
         let largest = parts.iter().copied().fold(0.0, f64::max);
         let whole: f64 = parts.iter().sum();
+        if seconds < SHORTEST_SECONDS && parts[FIXED] > seconds && self.taught[FIXED] > 1.0 {
+            // What long ones on a busy machine were thought to take in any case this one has not.
+            let surprise = (seconds / parts[FIXED]).max(1.0 / SURPRISE_MAX);
+            self.taught[FIXED] = (self.taught[FIXED] * surprise.powf(TRUST)).max(1.0);
+        }
         if seconds < SHORTEST_SECONDS || whole < SHORTEST_SECONDS {
             return;
         }
@@ -290,6 +297,22 @@ mod tests {
             rates.learn(&Work { heap_pages: 10_000.0, ..Work::default() }, 100.0);
         }
         assert!(rates.taught[0] <= BOUND);
+    }
+
+    /// A busy machine makes all vacuums long that are not short, and that a vacuum takes long in any case is believed; the short ones say otherwise.
+    #[test]
+    fn what_any_vacuum_takes_is_unlearned_from_short_ones() {
+        let mut rates = Rates::default();
+        let some = Work { heap_pages: 1000.0, ..Work::default() };
+        (0..30).for_each(|_| rates.learn(&some, 0.05));
+        let none = Work::default();
+        assert!(rates.taught[FIXED] > 2.0);
+        let before = rates.taught;
+        (0..20).for_each(|_| rates.learn(&none, 0.0001));
+        assert_eq!((rates.taught[FIXED], &rates.taught[..FIXED]), (1.0, &before[..FIXED]));
+        // No lower than what was found where nothing else went on.
+        rates.learn(&none, 0.0001);
+        assert_eq!(rates.taught[FIXED], 1.0);
     }
 
     #[test]

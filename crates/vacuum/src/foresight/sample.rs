@@ -4,7 +4,7 @@ use crate::index_pass::IndexVacuum;
 use base::{BlockNumber, Fork, OffsetNumber, Result, Tid};
 use btree::LeafRehearsal;
 use buffer::Strategy;
-use heap::{Heap, Horizon, MapPin, PruneOptions, Rehearsal};
+use heap::{Heap, Horizon, MapPin, PageFindings, PruneOptions, Rehearsal};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::cell::RefCell;
@@ -118,6 +118,28 @@ impl HeapSample {
         chosen as f64 / self.pages.len().max(1) as f64
     }
 
+    /// Will a page that is to be read be in use?
+    ///
+    /// # Errors
+    /// I/O, corruption.
+    pub fn look(
+        heap: &Heap,
+        block: u32,
+        options: &dyn Fn(&page::Page, u8) -> PruneOptions,
+        horizon: &Horizon,
+        in_use: &dyn Fn(&PageFindings) -> bool,
+    ) -> Result<bool> {
+        let number = BlockNumber(block);
+        let mut strategy = Strategy::bulk_read(heap.relation().pool());
+        let Some(pin) = heap.relation().try_pin(Fork::Main, number, &mut strategy)? else {
+            return Ok(false);
+        };
+        let bits = heap.visibility_map().bits(number, &mut MapPin::none())?;
+        let page = pin.read();
+        let done = heap.rehearse(&page, number, &options(&page, bits), horizon, false)?;
+        Ok(in_use(&done.findings))
+    }
+
     /// From which block on all pages will be empty, of those to be read as those looked at say. Before them are pages that are not read: if they have
     /// a say in it up to `most` of them are looked at. Also how many were.
     ///
@@ -129,8 +151,8 @@ impl HeapSample {
         chosen: &[u32],
         pages: u32,
         most: usize,
+        by_sample: u32,
     ) -> Result<(u32, u32)> {
-        let by_sample = self.first_empty_to_the_end(pages);
         let read_to_the_end = (1..=pages).zip(chosen.iter().rev());
         let read_to_the_end = read_to_the_end.take_while(|(n, block)| pages - n == **block);
         let (mut low, mut high) = (0, pages - read_to_the_end.count() as u32);
@@ -153,9 +175,13 @@ impl HeapSample {
         Ok((high, looked_at))
     }
 
-    /// From which block on all pages looked at will be empty; `pages` if the last one is not.
-    pub fn first_empty_to_the_end(&self, pages: u32) -> u32 {
-        let used = self.pages.iter().rposition(|p| p.rehearsal.findings.has_tuples);
+    /// From which block on all pages looked at will be empty (`in_use` says which are not); `pages` if the last one is not.
+    pub fn first_empty_to_the_end(
+        &self,
+        pages: u32,
+        in_use: &dyn Fn(&PageFindings) -> bool,
+    ) -> u32 {
+        let used = self.pages.iter().rposition(|p| in_use(&p.rehearsal.findings));
         match used {
             Some(i) if i + 1 == self.pages.len() => pages,
             Some(i) => self.pages[i + 1].block,

@@ -1,4 +1,4 @@
-use crate::support::{World, left};
+use crate::support::{ON, World, left};
 use base::sync::Arc;
 use base::{BlockNumber, Fork};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -380,6 +380,27 @@ fn pages_that_go_on_changing(two_visits: bool) {
     // Rows of each page of the first quarter have.
     assert!(r.all_frozen_pages * 5 < r.all_visible_pages * 4, "{}", r.text());
     assert!(r.new_relfrozenxid.is_some_and(|x| x.0 > r.cutoffs.next_xid.0 - 100));
+}
+
+/// What had something dead has changed of late: when its line pointers are freed it is set all-visible, not all-frozen, if such pages are left to change.
+#[test]
+fn pages_whose_line_pointers_are_freed_are_not_set_all_frozen_where_pages_go_on_changing() {
+    for (age, aggressive) in [(200, false), (0, false), (200, true)] {
+        let mut w = World { two_visits: true, put_off: Some(false), ..World::new() };
+        w.load(4000, b"a value of some length, so that there are pages enough to skip");
+        w.vacuum(&VacuumOptions { freeze: true, ..ON });
+        w.ctx.txns.burn_xids(500).unwrap();
+        w.change(|k| k < 1000, None);
+        w.change(|k| k % 10 == 0, None);
+        w.settings.freeze.quiet.age = age;
+        w.settings.freeze.table_age = if aggressive { 0 } else { 150_000_000 };
+        let r = w.vacuum(&VacuumOptions { truncate: false, ..ON });
+        assert_eq!((r.mode == VacuumMode::Aggressive, r.counts.frozen_tuples), (aggressive, 0));
+        let pages = r.counts.dead_item_pages;
+        assert!(pages > 40 && pages == r.pages_after, "{}", r.text());
+        let frozen = if age > 0 && !aggressive { 0 } else { pages };
+        assert_eq!((r.counts.set_visible_pages, r.counts.set_frozen_pages), (pages, frozen));
+    }
 }
 
 /// Runs of 32 pages and more are passed over, shorter ones are read.

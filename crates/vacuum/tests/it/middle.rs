@@ -243,6 +243,37 @@ fn a_walk_goes_on_over_a_shortened_hop() {
     w.check();
 }
 
+/// A page's ids span 2^32: the beginning of a chain that is on a page begun long ago can't be told of a version that young. What lies between
+/// stays, then, or nothing would lead from the beginning to the newest.
+#[test]
+fn what_cannot_be_aimed_further_keeps_its_next_version() {
+    const SPAN: u64 = 1 << 32;
+    let w = World::with(1, 512);
+    w.load(400, &[b'0'; 90]);
+    w.ctx.txns.burn_xids(SPAN - 2000 - w.ctx.txns.next_xid().0).unwrap();
+    let (_old, snapshot) = reader(&w);
+    let before = w.rows(&snapshot);
+    w.change(|_| true, Some(format!("{:090}", 1).as_bytes()));
+    w.ctx.txns.burn_xids(4000).unwrap();
+    w.change(|k| k < 200, Some(format!("{:090}", 2).as_bytes()));
+    let versions = used(&w).0;
+    assert_eq!(versions, 400 + 400 + 200);
+    for _ in 0..2 {
+        w.vacuum(&ON);
+        assert_eq!(w.rows(&snapshot), before);
+        for (key, (tid, _)) in &before {
+            let last = format!("{:090}", if *key < 200 { 2 } else { 1 });
+            assert_eq!(newest(&w, *tid).as_deref(), Some(last.as_bytes()), "row {key}");
+        }
+    }
+    // The last page of those begun long ago was written to since, and takes young ids.
+    let (left, aimed) = (used(&w).0, versions - used(&w).0);
+    assert!(left >= 900 && aimed < 100, "{left}");
+    drop((_old, snapshot));
+    w.vacuum(&ON);
+    assert_eq!(used(&w), (400, 400));
+}
+
 /// Power is lost when versions have been aimed past others that are still there.
 #[test]
 fn a_crash_between_aiming_and_removing() {
