@@ -17,6 +17,7 @@
 //! There a VACUUM's records delay commits as they come, and a COPY's.
 
 use crate::stats;
+use base::sync::now;
 use base::{GiveWay, Manners};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -41,8 +42,9 @@ const MEMORY: u64 = 16;
 
 /// A statement that has logged less is not bulk work.
 const FREE_BYTES: u64 = 1 << 20;
-/// It looks after so many rows.
+/// It looks after so many rows, if it has not just done so: others that wait for it are looked for under a lock that all know.
 const ROWS: usize = 16;
+const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
 /// How a statement that may write much lets those go first who commit ([`Wal::bulk_point`](crate::Wal::bulk_point)). It is one thread's.
 #[derive(Debug)]
@@ -50,6 +52,7 @@ pub struct BulkTurn {
     /// What this thread had logged when the statement began; None: it is bulk work.
     began: Option<u64>,
     rows: usize,
+    looked: Option<Instant>,
     /// How long it has waited for its log to be durable,
     pub(crate) log: GiveWay,
     /// and for others on its core.
@@ -65,18 +68,26 @@ impl BulkTurn {
     /// For one that is known to do much, with or without a log.
     pub fn at_once() -> BulkTurn {
         let gentle = || GiveWay::new(Manners::Gentle);
-        BulkTurn { began: None, rows: 0, log: gentle(), core: gentle() }
+        BulkTurn { began: None, rows: 0, looked: None, log: gentle(), core: gentle() }
     }
 
-    /// After so many rows: is it time to look, and is it bulk work?
+    /// After so many rows: is it time to look, and is it bulk work? The time, if so.
     #[inline]
-    pub(crate) fn is_due(&mut self, rows: usize) -> bool {
+    pub(crate) fn is_due(&mut self, rows: usize) -> Option<Instant> {
         self.rows += rows;
         if self.rows < ROWS {
-            return false;
+            return None;
         }
         self.rows = 0;
-        self.is_bulk()
+        if !self.is_bulk() {
+            return None;
+        }
+        let time = now();
+        if self.looked.is_some_and(|at| time.saturating_duration_since(at) < LOOK_AGAIN) {
+            return None;
+        }
+        self.looked = Some(time);
+        Some(time)
     }
 
     fn is_bulk(&mut self) -> bool {

@@ -395,7 +395,9 @@ impl Wal {
     /// `awaited` says that somebody waits for the statement itself.
     #[inline]
     pub fn bulk_point(&self, turn: &mut BulkTurn, rows: usize, awaited: impl FnOnce() -> bool) {
-        if turn.is_due(rows) && self.commits.are_about(now()) {
+        if let Some(time) = turn.is_due(rows)
+            && self.commits.are_about(time)
+        {
             base::stop_point!("wal.bulk_point");
             if !awaited() {
                 turn.core.point();
