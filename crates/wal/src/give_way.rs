@@ -11,10 +11,14 @@
 //!   bandwidth all the same, on a slow disk as on a quick one.
 //! - A wait is short: whoever waits looks again whether it is cancelled. It waits no longer than it works ([`base::give_way`]): a load that fills
 //!   the log by itself does not stop a VACUUM.
+//! - A user's statement is bulk work once its thread has logged [`FREE_BYTES`] ([`BulkTurn`]): what small ones pay is a count.
 //!
 //! # Differs from PostgreSQL
-//! There a VACUUM's records delay commits as they come.
+//! There a VACUUM's records delay commits as they come, and a COPY's.
 
+use crate::stats;
+use base::sync::now;
+use base::{GiveWay, Manners};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -35,6 +39,74 @@ const LARGE_BYTES: u64 = 256 << 10;
 const TIMES: u64 = 3;
 /// A new measurement counts for one part in so many.
 const MEMORY: u64 = 16;
+
+/// A statement that has logged less is not bulk work.
+const FREE_BYTES: u64 = 1 << 20;
+/// It looks after so many rows, if it has not just done so: others that wait for it are looked for under a lock that all know.
+const ROWS: usize = 16;
+const LOOK_AGAIN: Duration = Duration::from_micros(200);
+
+/// How a statement that may write much lets those go first who commit ([`Wal::bulk_point`](crate::Wal::bulk_point)). It is one thread's.
+#[derive(Debug)]
+pub struct BulkTurn {
+    /// What this thread had logged when the statement began; None: it is bulk work.
+    began: Option<u64>,
+    rows: usize,
+    looked: Option<Instant>,
+    /// How long it has waited for its log to be durable,
+    pub(crate) log: GiveWay,
+    /// and for others on its core.
+    pub(crate) core: GiveWay,
+}
+
+impl BulkTurn {
+    /// For a statement that begins on this thread, and may turn out to be a small one.
+    pub fn new() -> BulkTurn {
+        BulkTurn { began: Some(stats::thread_usage().bytes), ..BulkTurn::at_once() }
+    }
+
+    /// For one that is known to do much, with or without a log.
+    pub fn at_once() -> BulkTurn {
+        let gentle = || GiveWay::new(Manners::Gentle);
+        BulkTurn { began: None, rows: 0, looked: None, log: gentle(), core: gentle() }
+    }
+
+    /// After so many rows: is it time to look, and is it bulk work? The time, if so.
+    #[inline]
+    pub(crate) fn is_due(&mut self, rows: usize) -> Option<Instant> {
+        self.rows += rows;
+        if self.rows < ROWS {
+            return None;
+        }
+        self.rows = 0;
+        if !self.is_bulk() {
+            return None;
+        }
+        let time = now();
+        if self.looked.is_some_and(|at| time.saturating_duration_since(at) < LOOK_AGAIN) {
+            return None;
+        }
+        self.looked = Some(time);
+        Some(time)
+    }
+
+    fn is_bulk(&mut self) -> bool {
+        if let Some(began) = self.began {
+            if stats::thread_usage().bytes.saturating_sub(began) < FREE_BYTES {
+                return false;
+            }
+            // What it did so far entitles it to no waiting.
+            *self = BulkTurn::at_once();
+        }
+        true
+    }
+}
+
+impl Default for BulkTurn {
+    fn default() -> BulkTurn {
+        BulkTurn::new()
+    }
+}
 
 /// When commits have waited, the last few of them.
 #[derive(Debug)]

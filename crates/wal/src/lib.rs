@@ -45,6 +45,7 @@ mod stats;
 
 pub use builder::{BlockFlags, RecordBuilder, RecordCost, image_len};
 pub use critical::CriticalSection;
+pub use give_way::BulkTurn;
 pub use log::{Inserted, Wal, WalConfig};
 pub use raw::RawRecord;
 pub use reader::Reader;

@@ -1,7 +1,7 @@
 //! Inserting, writing and syncing.
 
 use crate::builder::{Assembled, RecordBuilder, RecordCost, image_bound};
-use crate::give_way::{Commits, SyncCosts};
+use crate::give_way::{BulkTurn, Commits, SyncCosts};
 use crate::record::{finish_checksum, padded};
 use crate::ring::{Ring, SlotGuard};
 use crate::segment::{RecycleStats, SEGMENT_SIZE, Segments};
@@ -387,6 +387,22 @@ impl Wal {
         let part = self.part();
         if self.unsynced() >= part && self.has_writer.load(Ordering::Relaxed) {
             self.give_way(part, turn);
+        }
+    }
+
+    /// For a statement that may write much, before each next `rows` rows (or what else takes microseconds), with no latch held: while sessions
+    /// commit it lets them have its core now and then, and the log's bandwidth, both at most as long as it works. Not where
+    /// `awaited` says that somebody waits for the statement itself.
+    #[inline]
+    pub fn bulk_point(&self, turn: &mut BulkTurn, rows: usize, awaited: impl FnOnce() -> bool) {
+        if let Some(time) = turn.is_due(rows)
+            && self.commits.are_about(time)
+        {
+            base::stop_point!("wal.bulk_point");
+            if !awaited() {
+                turn.core.point();
+                self.give_way_to_commits(&mut turn.log);
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use txn::Snapshot;
+use wal::BulkTurn;
 
 /// Tables smaller than this are read by one thread.
 const PARALLEL_BLOCKS: u32 = 1024;
@@ -115,9 +116,12 @@ impl Feed<'_> {
         let mut scan = self.from.scan(Some(blocks))?;
         let wanted = self.columns.iter().map(|c| c.attribute + 1).max().unwrap_or(0);
         let mut rows = 0;
+        let mut turn = BulkTurn::at_once();
         while scan.next_page()? {
             self.from.note(&scan);
             self.cancel.check()?;
+            // Each of the threads takes a core. Nothing is logged here.
+            self.from.heap.context().wal.bulk_point(&mut turn, 16, || false);
             if let Some(progress) = self.progress {
                 progress.add(create_index::BLOCKS_DONE, 1);
             }

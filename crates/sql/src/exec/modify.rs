@@ -27,6 +27,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use txn::{RowLockMode, Transaction, Wait};
 use types::Datum;
+use wal::BulkTurn;
 
 use stored::Generated;
 pub(crate) use stored::columns_of_index;
@@ -237,6 +238,8 @@ pub struct TableWriter {
     doubtful: Vec<DoubtfulKey>,
     /// What was done since somebody last took it.
     pub(crate) changes: TableChanges,
+    /// Lets those who commit go first, once it has written much.
+    turn: BulkTurn,
 }
 
 /// Values of a foreign key in a row.
@@ -321,7 +324,15 @@ impl TableWriter {
             named: None,
             doubtful: Vec::new(),
             changes: TableChanges::default(),
+            turn: BulkTurn::new(),
         })
+    }
+
+    /// Before the next rows: no page is latched, and no row waited for.
+    #[inline]
+    pub(crate) fn give_way(&mut self, x: &ExecContext<'_>, rows: usize) {
+        let awaited = || x.txn.manager().locks().awaits(x.txn.backend());
+        self.heap.context().wal.bulk_point(&mut self.turn, rows, awaited);
     }
 
     /// For many rows: a ring of buffers, the relation extended in steps; `frozen` as COPY FREEZE wants it
@@ -497,6 +508,7 @@ impl TableWriter {
     /// # Errors
     /// `23502`, `23514`, `23505`, `54000`, I/O.
     pub fn insert(&mut self, x: &ExecContext<'_>, row: &mut [Datum]) -> Result<Tid> {
+        self.give_way(x, 1);
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
         self.constrain(&[], row, x, &cx)?;
@@ -528,10 +540,12 @@ impl TableWriter {
             tuples.push(t);
         }
         let mut tids = Vec::with_capacity(rows.len());
+        self.give_way(x, rows.len());
         self.heap.multi_insert(x.txn, &tuples, &mut self.state, &mut tids)?;
         self.changes.inserted += i64::try_from(tids.len()).unwrap_or(0);
         if !self.indexes.is_empty() {
             for (row, tid) in rows.iter().zip(&tids) {
+                self.give_way(x, 1);
                 self.index_row(row, *tid, x, &cx, None, None)?;
             }
         }
@@ -579,6 +593,7 @@ impl TableWriter {
         tids: &mut Vec<Tid>,
     ) -> Result<(), (Option<usize>, Error)> {
         tids.clear();
+        self.give_way(x, tuples.len());
         let inserted = self.heap.multi_insert(x.txn, tuples, &mut self.state, tids);
         self.changes.inserted += i64::try_from(tids.len()).unwrap_or(0);
         inserted.map_err(|e| (None, e))?;
@@ -586,6 +601,7 @@ impl TableWriter {
             let exec = RefCell::new(Vec::new());
             let cx = EvalContext::new(x.env, &exec);
             for (n, (row, tid)) in rows.iter().zip(tids.iter()).enumerate() {
+                self.give_way(x, 1);
                 self.index_row(row, *tid, x, &cx, None, None).map_err(|e| (Some(n), e))?;
             }
         }
@@ -605,6 +621,7 @@ impl TableWriter {
         let exec = RefCell::new(Vec::new());
         let cx = EvalContext::new(x.env, &exec);
         self.constrain(&[], row, x, &cx)?;
+        self.give_way(x, 1);
         loop {
             x.cancel.check()?;
             if let Some(tid) = self.find_conflict(x, row, &cx, arbiters)? {

@@ -714,6 +714,7 @@ impl Node for ModifyNode {
                     let Some(mut w) = self.writer.take() else { break };
                     let mut r = Ok(());
                     for i in 0..batch.len() {
+                        w.give_way(cx.x, 1);
                         r = if self.merge.is_some() {
                             self.merge_row(&mut w, cx, batch.row_mut(i), out)
                         } else {

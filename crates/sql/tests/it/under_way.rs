@@ -3,6 +3,7 @@
 use crate::support::{Connection, Database};
 use base::settings::Value;
 use base::stop::{PATIENCE, arm};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Holds the thread that runs `sql` at a stop point while `then` runs in another session; what `sql` said.
@@ -216,4 +217,84 @@ fn rewrites_and_index_builds_give_way_to_commits() {
             assert_eq!((reached, worker.join().unwrap()), (true, String::new()), "{sql}");
         });
     }
+}
+
+/// Statements of a user's own that write much do so, too; what they do is the same, and they can be cancelled there.
+#[test]
+fn what_writes_much_gives_way_to_commits() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY, b text) WITH (autovacuum_enabled=off)",
+        "CREATE TABLE q (a int PRIMARY KEY, b text) WITH (autovacuum_enabled=off)",
+        "CREATE TABLE c (a int)",
+        "INSERT INTO q SELECT g, md5(g::text) || md5((-g)::text) FROM generate_series(1, 12000) g",
+    ]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display().to_string();
+    s.run_each(&[&format!("COPY q TO '{path}'")]);
+    let sum = "SELECT count(*), sum(a), sum(length(b)) FROM p";
+    let copy = format!("COPY p FROM '{path}'");
+    for (begin_with, sql, want) in [
+        ("", copy.as_str(), "12000|72006000|768000"),
+        ("", "INSERT INTO p SELECT * FROM q", "12000|72006000|768000"),
+        ("INSERT INTO p SELECT * FROM q", "UPDATE p SET b = b || 'x'", "12000|72006000|780000"),
+        ("INSERT INTO p SELECT * FROM q; CHECKPOINT", "DELETE FROM p WHERE a > 7", "7|28|448"),
+        (
+            "INSERT INTO p SELECT * FROM q WHERE a % 2 = 0",
+            "INSERT INTO p SELECT * FROM q ON CONFLICT (a) DO UPDATE SET b = excluded.b || 'x'",
+            "12000|72006000|774000",
+        ),
+    ] {
+        for cancelled in [false, true] {
+            let (mut was, mut said) = (String::new(), String::new());
+            // On a machine that has no time for the commits it may come to its end.
+            let reached = (0..20).any(|_| {
+                s.run_each(&["TRUNCATE p"]);
+                for sql in begin_with.split("; ").filter(|sql| !sql.is_empty()) {
+                    s.run_each(&[sql]);
+                }
+                was = s.run(sum);
+                let reached;
+                (reached, said) = beside_commits(&db, sql, cancelled);
+                reached
+            });
+            assert!(reached, "{sql}");
+            let (want, of_it) = match cancelled {
+                true => (was.as_str(), "57014 canceling statement due to user request"),
+                false => (want, ""),
+            };
+            assert!(said.starts_with(of_it) && said.is_empty() != cancelled, "{sql}: {said}");
+            s.check(&[(sum, want)]);
+        }
+    }
+    assert_eq!(db.faults(), Vec::<String>::new());
+}
+
+/// Runs `sql` beside a session that commits again and again; whether it came to where it gives way to that, to be held and perhaps cancelled
+/// there, and what it said.
+fn beside_commits(db: &Database, sql: &str, cancel: bool) -> (bool, String) {
+    let point = arm("wal.bulk_point");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (subject, over) = (point.subject(), &over);
+        scope.spawn(move || {
+            let mut s = db.session();
+            while !over.load(Ordering::SeqCst) {
+                s.run_each(&["INSERT INTO c VALUES (1)"]);
+            }
+        });
+        let worker = scope.spawn(move || subject.run(|| db.session().run(sql)));
+        let reached = point.is_reached();
+        over.store(true, Ordering::SeqCst);
+        if reached && cancel {
+            let text = sql.replace('\'', "''");
+            let cancel = format!(
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = '{text}'"
+            );
+            db.session().check(&[(&cancel, "t")]);
+        }
+        point.release();
+        (reached, worker.join().unwrap())
+    })
 }

@@ -531,6 +531,12 @@ impl LockManager {
         }
     }
 
+    /// Does anybody wait for the end of the transaction in progress in `backend`, or of one of its subtransactions? That of its row locks, say.
+    pub fn awaits(&self, backend: &Backend) -> bool {
+        self.xid_waiters.load(Ordering::SeqCst) != 0
+            && self.table.lock().awaits(|xid| backend.is_mine(xid))
+    }
+
     /// Wakes those who wait for these transactions; called after their end is published, or whatever else they wait for.
     pub(crate) fn transaction_ended(
         &self,

@@ -6,6 +6,7 @@
 use super::held::{ModeSet, TagMap};
 use super::{LockMode, LockTag, TransactionTarget, Wait};
 use crate::backend::Backend;
+use base::Xid;
 use base::sync::Arc;
 use std::collections::HashMap;
 
@@ -219,6 +220,11 @@ impl Table {
     pub fn waiters_for(&self, target: TransactionTarget) -> Vec<i32> {
         let waiting = self.transactions.get(&target);
         waiting.map_or_else(Vec::new, |w| w.iter().map(|b| b.pid).collect())
+    }
+
+    /// Does anybody wait for the end of one of these transactions?
+    pub fn awaits(&self, of: impl Fn(Xid) -> bool) -> bool {
+        self.transactions.keys().any(|t| matches!(t, TransactionTarget::Xid(xid) if of(*xid)))
     }
 
     /// Joins those who wait for a transaction's end.

@@ -152,12 +152,22 @@ fn waiting_for_transactions() {
     t.begin_sub();
     let sub = t.xid().unwrap();
     assert!(!m.wait_for_xid(&b, x, Wait::NoWait).unwrap());
+    assert!(!m.locks().awaits(&a));
     std::thread::scope(|s| {
         let waiter = s.spawn(|| m.wait_for_xid(&b, sub, Wait::Block));
         until_waiting(&m, &b);
         assert_eq!(m.locks().blocking_pids(b.pid), [a.pid]);
+        assert!(m.locks().awaits(&a) && !m.locks().awaits(&b));
         t.rollback_sub().unwrap();
         assert!(waiter.join().unwrap().unwrap());
+        assert!(!m.locks().awaits(&a));
+        let waiter = s.spawn(|| m.wait_for_xid(&b, x, Wait::Block));
+        until_waiting(&m, &b);
+        assert!(m.locks().awaits(&a));
+        b.interrupt(CancelReason::UserRequest);
+        assert!(waiter.join().unwrap().is_err());
+        b.cancel.clear();
+        assert!(!m.locks().awaits(&a));
         let waiter = s.spawn(|| m.wait_for_running(&b, &Running::of(&a), Wait::Block));
         until_waiting(&m, &b);
         t.commit(CommitExtras::default()).unwrap();

@@ -5,7 +5,7 @@ use disk::sim::SimDisk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wal::{FIRST_LSN, RecordBuilder, ResourceManager, Wal, WalConfig};
+use wal::{BulkTurn, FIRST_LSN, RecordBuilder, ResourceManager, Wal, WalConfig};
 
 fn start() -> Arc<Wal> {
     Wal::create(SimDisk::new(1), WalConfig::default(), FIRST_LSN).unwrap()
@@ -109,4 +109,92 @@ fn who_waits_does_so_beside_a_writer_and_commits_for_a_log_that_is_whole() {
     quiet.wait_for_work(Duration::ZERO);
     insert(&quiet, 6 << 20);
     assert!(!waits(&quiet), "nobody commits");
+}
+
+/// What a statement does at a point.
+struct Point {
+    /// It looks whether sessions commit.
+    looks: bool,
+    /// It waits for its log to be durable: that is noted in its turn.
+    waits: bool,
+}
+
+/// A statement comes to a point before `rows` rows.
+fn point(wal: &Wal, turn: &mut BulkTurn, rows: usize, awaited: bool) -> Point {
+    let of_log = |turn: &BulkTurn| format!("{turn:?}").split("log: ").nth(1).map(str::to_owned);
+    let before = of_log(turn);
+    let mut looks = false;
+    wal.bulk_point(turn, rows, || {
+        looks = true;
+        awaited
+    });
+    Point { looks, waits: looks && of_log(turn) != before }
+}
+
+/// Sessions commit beside a WAL writer that sleeps, and this thread logs much. They have committed a second ago at most when `seen` looks, sooner or later.
+fn beside_commits(wal: &Wal, mut seen: impl FnMut() -> bool) -> bool {
+    wal.wait_for_work(Duration::ZERO);
+    (0..100).any(|_| {
+        commits(wal);
+        insert(wal, 6 << 20);
+        seen()
+    })
+}
+
+#[test]
+fn a_statement_is_bulk_work_once_its_thread_has_logged_much() {
+    let wal = start();
+    wal.wait_for_work(Duration::ZERO);
+    let mut turn = BulkTurn::new();
+    commits(&wal);
+    insert(&wal, 900 << 10);
+    // What others log does not count.
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            insert(&wal, 6 << 20);
+            commits(&wal);
+        });
+    });
+    assert!(!point(&wal, &mut turn, 1000, false).looks, "it is small");
+    assert!(beside_commits(&wal, || point(&wal, &mut turn, 1000, false).waits));
+    for _ in 0..15 {
+        assert!(!point(&wal, &mut turn, 1, false).looks, "not at each row");
+    }
+    assert!(beside_commits(&wal, || point(&wal, &mut turn, 1, false).looks));
+    // The next statement begins anew.
+    assert!(!point(&wal, &mut BulkTurn::new(), 1000, false).looks);
+    assert!(beside_commits(&wal, || point(&wal, &mut BulkTurn::at_once(), 1000, false).waits));
+}
+
+#[test]
+fn a_statement_that_somebody_waits_for_goes_on() {
+    let wal = start();
+    let mut turn = BulkTurn::at_once();
+    let asked = beside_commits(&wal, || {
+        let there = point(&wal, &mut turn, 16, true);
+        assert!(!there.waits);
+        there.looks
+    });
+    assert!(asked);
+    assert!(beside_commits(&wal, || point(&wal, &mut turn, 16, false).waits));
+}
+
+#[test]
+fn a_statement_beside_which_nobody_commits_goes_on() {
+    let wal = start();
+    wal.wait_for_work(Duration::ZERO);
+    insert(&wal, 6 << 20);
+    assert!(!point(&wal, &mut BulkTurn::at_once(), 1000, false).looks);
+}
+
+/// Nobody syncs the log: each wait has an end all the same.
+#[test]
+fn a_statement_never_stops_for_good() {
+    let wal = start();
+    let mut turn = BulkTurn::at_once();
+    let mut waits = 0;
+    assert!(beside_commits(&wal, || {
+        waits += u32::from(point(&wal, &mut turn, 16, false).waits);
+        waits == 3
+    }));
 }
