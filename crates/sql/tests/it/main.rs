@@ -28,6 +28,7 @@ mod extensions;
 mod foreign_keys;
 mod forward_references;
 mod full_catalog;
+mod gathered;
 mod grants;
 mod groups_and_levels;
 mod having;
