@@ -177,7 +177,10 @@ impl CallCode {
     fn eval(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
         deeper(cx, || match &*self.args {
             // Nothing need be copied for one that is there.
-            [Code::Slot(i)] => self.invoke(std::slice::from_ref(row[*i].now()?), cx),
+            [Code::Slot(i)] => {
+                let mut scratch = Datum::Null;
+                self.invoke(std::slice::from_ref(row[*i].lent(&mut scratch)?), cx)
+            }
             _ => self.invoke(&self.eval_args(row, cx)?, cx),
         })
     }
@@ -200,7 +203,7 @@ impl Code {
         scratch: &'v mut Datum,
     ) -> Result<&'v Datum> {
         match self {
-            Code::Slot(i) => row[*i].now(),
+            Code::Slot(i) => row[*i].lent(scratch),
             Code::Const(d) => Ok(d),
             Code::Param(i) => param(cx, *i),
             _ => {
@@ -399,7 +402,10 @@ impl Code {
     pub fn eval(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
         Ok(match self {
             Code::Const(d) => d.clone(),
-            Code::Slot(i) => row[*i].now()?.clone(),
+            Code::Slot(i) => match &row[*i] {
+                Datum::Late(late) => late.read()?,
+                there => there.clone(),
+            },
             Code::Param(i) => param(cx, *i)?.clone(),
             Code::ExecParam(i) => cx.exec_params.borrow().get(*i).cloned().unwrap_or(Datum::Null),
             Code::CaseValue => cx.case_values.borrow().last().cloned().unwrap_or(Datum::Null),

@@ -10,6 +10,7 @@
 use crate::Datum;
 use base::Result;
 use std::any::Any;
+use std::sync::Arc;
 
 /// A value that is somewhere else, or compressed.
 #[expect(clippy::len_without_is_empty, reason = "nobody asks: a long value is not empty")]
@@ -54,6 +55,22 @@ impl Datum {
         }
     }
 
+    /// The value itself; one that is late and that others hold, too, is read into `scratch`. Who holds it may be a node that keeps rows, and
+    /// has counted this one's memory as it was.
+    ///
+    /// # Errors
+    /// Corruption, I/O.
+    #[inline(always)]
+    pub fn lent<'v>(&'v self, scratch: &'v mut Datum) -> Result<&'v Datum> {
+        match self {
+            Datum::Late(late) if Arc::strong_count(late) > 1 => {
+                *scratch = late.read()?;
+                Ok(scratch)
+            }
+            own => own.now(),
+        }
+    }
+
     /// Puts a late value's own in its place.
     ///
     /// # Errors
@@ -65,5 +82,60 @@ impl Datum {
             *self = value;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::OnceLock;
+
+    #[derive(Debug, Default)]
+    struct Kept(OnceLock<Datum>);
+
+    impl LateValue for Kept {
+        fn get(&self) -> Result<&Datum> {
+            Ok(self.0.get_or_init(|| Datum::Int4(7)))
+        }
+        fn read(&self) -> Result<Datum> {
+            Ok(Datum::Int4(7))
+        }
+        fn is_read(&self) -> bool {
+            self.0.get().is_some()
+        }
+        fn len(&self) -> usize {
+            4
+        }
+        fn kept_len(&self) -> usize {
+            4
+        }
+        fn len_in_row(&self) -> usize {
+            4
+        }
+        fn slice(&self, _: usize, _: usize) -> Result<Vec<u8>> {
+            Ok(Vec::new())
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+
+    fn is_read(d: &Datum) -> bool {
+        matches!(d, Datum::Late(late) if late.is_read())
+    }
+
+    #[test]
+    fn what_others_hold_too_is_not_kept_when_it_is_read() {
+        let held = Datum::Late(Arc::new(Kept::default()));
+        let row = held.clone();
+        for _ in 0..2 {
+            let mut scratch = Datum::Null;
+            assert!(matches!(row.lent(&mut scratch).unwrap(), Datum::Int4(7)));
+            assert!(!is_read(&row) && !is_read(&held));
+        }
+        drop(held);
+        let mut scratch = Datum::Null;
+        assert!(matches!(row.lent(&mut scratch).unwrap(), Datum::Int4(7)));
+        assert!(is_read(&row));
     }
 }

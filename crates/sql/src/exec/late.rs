@@ -7,7 +7,8 @@
 //!
 //! # Invariants
 //! A scan leaves a column only if all nodes above it, up to where it ends, either hand it on as it is or look at it through an expression;
-//! expressions read what they are given. What compares, stores or hands out values by itself is never given a late one.
+//! expressions read what they are given. A node that keeps rows and looks into them is given what it looks at, so that its memory is what it counts;
+//! of a row that others hold, too, an expression keeps nothing that it reads ([`types::Datum::lent`]). What compares, stores or hands out values by itself is never given a late one.
 //! What goes to a temporary file is read before.
 
 use crate::plan::{Modify, NodeKind, PlanNode, PlanSortKey};
@@ -94,10 +95,12 @@ impl LateColumns {
                     self.visit(input, may.clone());
                 }
             }
-            // It looks at rows through expressions, and at the values by which they are in order.
-            NodeKind::Window { input, order, .. } => {
+            // What it looks at in rows that it keeps is read before: then it is counted, and goes to a file if there is much.
+            NodeKind::Window { input, order, partition, calls, .. } => {
                 may.truncate(input.columns.len());
                 forbid_keys(&mut may, order);
+                let of_calls = calls.iter().flat_map(|c| c.args.iter().chain(c.filter.as_deref()));
+                partition.iter().chain(of_calls).for_each(|e| forbid_read(&mut may, e));
                 self.visit(input, may);
             }
             NodeKind::MergeAppend { inputs, keys } => {
@@ -142,13 +145,18 @@ fn forbid(columns: &mut [bool], at: usize, may: bool) {
     }
 }
 
-/// Rows are compared by these columns.
+/// Rows are compared by these columns, or by what is made of them.
 fn forbid_keys(columns: &mut [bool], keys: &[PlanSortKey]) {
-    for k in keys {
-        if let Expr::Slot { index, .. } = handed_on(&k.expr) {
+    keys.iter().for_each(|k| forbid_read(columns, &k.expr));
+}
+
+/// An expression reads these columns.
+fn forbid_read(columns: &mut [bool], e: &Expr) {
+    e.walk(&mut |part| {
+        if let Expr::Slot { index, .. } = part {
             forbid(columns, *index, false);
         }
-    }
+    });
 }
 
 /// What an expression is that another one only stands around, as the evaluator sees it.
