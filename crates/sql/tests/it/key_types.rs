@@ -80,11 +80,15 @@ fn a_check_knows_its_table_and_no_place() {
     let db = Database::new();
     let mut s = db.session();
     s.run_each(&[
-        "CREATE TABLE k (a int, o oid GENERATED ALWAYS AS (tableoid) STORED, CHECK (a < 5 OR tableoid <> 'k'::regclass))",
+        "CREATE TABLE k (a int, o oid GENERATED ALWAYS AS (tableoid) STORED, c int GENERATED ALWAYS AS (42) STORED, CHECK (a < 5 OR tableoid <> 'k'::regclass))",
         "INSERT INTO k VALUES (1)",
     ]);
     refused(&mut s, "INSERT INTO k VALUES (6)", "23514");
-    s.check(&[("SELECT a, o::regclass FROM k", "1|k")]);
+    s.check(&[
+        ("SELECT a, o::regclass, c FROM k", "1|k|42"),
+        ("UPDATE k SET a = 2", ""),
+        ("SELECT a, o::regclass, c FROM k", "2|k|42"),
+    ]);
     refused(&mut s, "CREATE TABLE k2 (a int CHECK (ctid IS NOT NULL))", "42P10 system column");
     refused(&mut s, "CREATE TABLE k2 (a int, b xid GENERATED ALWAYS AS (xmin) STORED)", "42P10");
 }

@@ -117,6 +117,6 @@ impl Generated {
     pub(super) fn stays(&self, old: &[Datum], new: &[Datum]) -> bool {
         let same =
             |i: &usize| matches!((old.get(*i), new.get(*i)), (Some(a), Some(b)) if identical(a, b));
-        self.of.as_ref().is_some_and(|of| of.iter().all(same))
+        !old.is_empty() && self.of.as_ref().is_some_and(|of| of.iter().all(same))
     }
 }
