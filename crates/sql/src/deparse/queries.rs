@@ -442,7 +442,9 @@ impl<'a> Printer<'a> {
                     (_, None) => "CROSS JOIN ",
                     _ => "JOIN ",
                 });
-                let nested = matches!(j.right, FromItem::Join(_)) && self.pretty;
+                // A join with an alias has parentheses of its own.
+                let nested = self.pretty
+                    && matches!(&j.right, FromItem::Join(r) if !q.range_table[r.rte].has_alias);
                 if nested {
                     self.text("(");
                 }

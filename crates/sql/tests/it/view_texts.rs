@@ -163,6 +163,7 @@ fn views_are_printed_as_postgresql_prints_them() {
         "CREATE TABLE t (a int, b text)",
         "CREATE TABLE u (a int, x int)",
         "CREATE VIEW joined AS SELECT j.p, lower(b) AS l FROM (t JOIN u ON t.a = u.a) j (p, b) ORDER BY lower(b)",
+        "CREATE VIEW beside AS SELECT u.x FROM u JOIN (t t1 JOIN t t2 ON t1.a = t2.a) j (p, q, r, s) ON u.a = j.p",
         "CREATE VIEW cased AS SELECT a, CASE a WHEN 1 THEN 'x' ELSE 'y' END AS c FROM t WHERE NOT EXISTS (SELECT 1 FROM u)",
         "CREATE VIEW combined AS (SELECT 1 AS x UNION SELECT 2) EXCEPT SELECT 3 ORDER BY x",
         "CREATE VIEW picked AS SELECT a FROM t WHERE (a, b) = (SELECT x, a::text FROM u) AND (a, a) <> (SELECT x, 1.5 FROM u) AND ((1, 2) <= (SELECT 3, a)) IS NOT NULL AND ROW(a) = (SELECT 2)",
@@ -171,6 +172,10 @@ fn views_are_printed_as_postgresql_prints_them() {
         (
             "SELECT pg_get_viewdef('joined')",
             " SELECT j.p,\n    lower(j.b) AS l\n   FROM (t\n     JOIN u ON ((t.a = u.a))) j(p, b, a, x)\n  ORDER BY (lower(j.b));",
+        ),
+        (
+            "SELECT pg_get_viewdef('beside', true)",
+            " SELECT u.x\n   FROM u\n     JOIN (t t1\n     JOIN t t2 ON t1.a = t2.a) j(p, q, r, s) ON u.a = j.p;",
         ),
         (
             "SELECT pg_get_viewdef('cased')",
