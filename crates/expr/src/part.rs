@@ -116,7 +116,8 @@ impl PartCode {
         };
         args[0] = match part {
             Some(part) => part,
-            None => late.get()?.clone(),
+            // Not kept: others may hold it, too.
+            None => late.read()?,
         };
         self.call.invoke(&args, cx).map(Some)
     }
