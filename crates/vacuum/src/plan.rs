@@ -137,6 +137,8 @@ pub struct VacuumPlan {
     pub for_age: bool,
     /// How fast the machine is.
     pub machine: Machine,
+    /// Page images are packed for the log.
+    pub packs_images: bool,
 }
 
 fn back(from: Xid, age: u64) -> Xid {
@@ -225,6 +227,7 @@ pub fn plan(
         timings: (settings.track_io_timing, settings.track_cost_delay_timing),
         for_age: options.for_age,
         machine: settings.machine,
+        packs_images: target.heap.context().wal.compresses_images(),
     })
 }
 

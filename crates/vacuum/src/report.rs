@@ -109,6 +109,8 @@ pub struct VacuumReport {
     pub threads: (u32, u32),
     /// Whether I/O timings, and the delay, are printed.
     pub timings: (bool, bool),
+    /// Page images were packed for the log.
+    pub packs_images: bool,
     /// Pages, WAL and time used.
     pub usage: Usage,
 }

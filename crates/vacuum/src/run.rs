@@ -530,6 +530,7 @@ impl<'a> Run<'a> {
             delay: self.throttle.delayed(),
             threads: (self.heap_threads, self.indexes.threads),
             timings: self.plan.timings,
+            packs_images: self.plan.packs_images,
             usage: started.used(),
         })
     }

@@ -670,6 +670,11 @@ impl Wal {
         self.image_bound.store(bound, Ordering::Release);
     }
 
+    /// Are page images compressed?
+    pub fn compresses_images(&self) -> bool {
+        self.compression.load(Ordering::Relaxed)
+    }
+
     /// Turns compression of page images on or off.
     pub fn set_compression(&self, on: bool) {
         self.compression.store(on, Ordering::Relaxed);

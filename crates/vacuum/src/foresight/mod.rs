@@ -244,6 +244,7 @@ pub fn foresee(
     out.work.wal_bytes = out.wal_bytes;
     out.work.records = out.wal_records;
     out.work.images = out.wal_images;
+    out.work.packed_images = if plan.packs_images { out.wal_images } else { 0.0 };
     out.work.reads = out.reads;
     let rates = rates.reading_at(sample.read_us);
     out.time = Duration::from_secs_f64(rates.seconds(&out.work)) + out.delay(throttle);
@@ -524,6 +525,7 @@ impl VacuumReport {
         let in_bulk = self.indexes.iter().filter(|i| !retail(i));
         let index_pages: f64 = in_bulk.map(|i| f64::from(i.stats.pages)).sum();
         let entries: u64 = self.indexes.iter().map(|i| i.stats.entries_removed).sum();
+        let images = self.usage.wal.full_page_images as f64;
         let looked_up: f64 = self.indexes.iter().filter(retail).map(|i| self.keys_made(i)).sum();
         Work {
             heap_pages: f64::from(c.scanned_pages),
@@ -534,7 +536,8 @@ impl VacuumReport {
             },
             map_changes: f64::from(c.set_visible_pages),
             records: self.usage.wal.records as f64,
-            images: self.usage.wal.full_page_images as f64,
+            images,
+            packed_images: if self.packs_images { images } else { 0.0 },
             wal_bytes: self.usage.wal.bytes as f64,
             reads: self.usage.buffers.reads as f64,
             index_pages: index_pages * passes,

@@ -34,6 +34,8 @@ pub struct Work {
     pub records: f64,
     /// Full page images in them.
     pub images: f64,
+    /// Of these, such as are packed.
+    pub packed_images: f64,
     /// WAL bytes.
     pub wal_bytes: f64,
     /// Pages read from disk.
@@ -59,14 +61,15 @@ enum Part {
 /// A kind of work: its name, microseconds on the reference, what these go with, and who does it.
 type Kind = (&'static str, f64, Pace, Part);
 
-const COUNT: usize = 10;
+const COUNT: usize = 11;
 /// The kind that every vacuum has once, whatever its work.
 const FIXED: usize = COUNT - 1;
 const KINDS: [Kind; COUNT] = [
     ("heap_page", 2.5, Pace::Visit, Part::Heap),
     ("reaped_page", 1.2, Pace::Visit, Part::Heap),
     ("record", 1.6, Pace::Copy, Part::Heap),
-    ("image", 9.0, Pace::Pack, Part::Heap),
+    ("image", 3.0, Pace::Copy, Part::Heap),
+    ("packed_image", 6.0, Pace::Pack, Part::Heap),
     ("wal_kilobyte", 2.2, Pace::Log, Part::One),
     ("read", 1.7, Pace::Read, Part::Heap),
     ("index_page", 1.8, Pace::Visit, Part::Indexes),
@@ -81,6 +84,7 @@ fn counts(work: &Work) -> [f64; COUNT] {
         work.reaped_pages,
         work.records,
         work.images,
+        work.packed_images,
         work.wal_bytes / 1024.0,
         work.reads,
         work.index_pages,
@@ -256,6 +260,20 @@ mod tests {
         assert!(near(reading(&cold), reading(&rates) * 12.0, 1e-6));
     }
 
+    /// What is not packed costs its copy alone, whatever packing takes here.
+    #[test]
+    fn images_that_are_not_packed_cost_less() {
+        let plain = Work { images: 10_000.0, ..Work::default() };
+        let packed = Work { packed_images: 10_000.0, ..plain };
+        let of = |factor: f64, work: &Work| {
+            let pace = Machine::REFERENCE.us(Pace::Pack) * factor;
+            Rates::of(Machine::REFERENCE.with(Pace::Pack, pace)).seconds(work)
+        };
+        assert_eq!(of(1.0, &plain), of(5.0, &plain));
+        assert!(of(1.0, &packed) > of(1.0, &plain) * 2.0);
+        assert!(of(5.0, &packed) > of(1.0, &packed) * 2.0);
+    }
+
     #[test]
     fn learns_from_the_largest_part_most() {
         let mut rates = Rates::default();
@@ -264,14 +282,14 @@ mod tests {
             rates.learn(&work, 0.2);
         }
         assert!(near(rates.seconds(&work), 0.2, 0.03));
-        assert!(rates.taught[0] > 4.0 && rates.taught[6] < 2.0 && rates.taught[1] == 1.0);
+        assert!(rates.taught[0] > 4.0 && rates.taught[7] < 2.0 && rates.taught[1] == 1.0);
     }
 
     #[test]
     fn several_kinds_of_vacuum_are_all_learned() {
         // A machine on which everything but reading takes three times as long, and reading half as long.
         let mut truth = Rates { taught: [3.0; COUNT], ..Rates::default() };
-        truth.taught[5] = 0.5;
+        truth.taught[6] = 0.5;
         let kinds = [
             Work { heap_pages: 30_000.0, records: 30_000.0, ..Work::default() },
             Work { heap_pages: 5_000.0, reads: 40_000.0, ..Work::default() },

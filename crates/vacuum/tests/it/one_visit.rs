@@ -465,3 +465,23 @@ fn keys_of_pages_that_waited_in_vain_are_in_the_tables_order() {
         assert!(orders.contains(&(0, 1.0)), "{orders:?}");
     }
 }
+
+/// Packing is a good part of what an image costs: it is foretold, and learned from, only where it is done.
+#[test]
+fn images_count_as_packed_where_they_are() {
+    for packs in [true, false] {
+        let w = loaded(2000);
+        w.change(|k| k % 2 == 0, None);
+        w.ctx.wal.set_compression(packs);
+        w.ctx.wal.begin_checkpoint();
+        let plan = vacuum::plan(&w.target(), &ON, &w.settings).unwrap();
+        let (rates, free) = (Default::default(), ThrottleSettings::default());
+        let foretold =
+            vacuum::foresee(&plan, &w.target(), &rates, &free, &Budget::UNLIMITED).unwrap().work;
+        let done = w.vacuum(&ON).work();
+        for work in [foretold, done] {
+            assert!(work.images > 10.0, "{work:?}");
+            assert_eq!(work.packed_images, if packs { work.images } else { 0.0 });
+        }
+    }
+}
