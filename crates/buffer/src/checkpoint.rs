@@ -35,17 +35,15 @@ pub struct CheckpointProgress {
 /// What a checkpoint writes.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointOptions {
-    /// Unlogged relations too (of which else only the init forks are written): at shutdown, and at the end of recovery.
+    /// Unlogged relations too (of which else only the init forks are written): at shutdown.
     pub unlogged: bool,
     /// `checkpoint_flush_after`, in pages: how much is written before the system is asked to write it out; 0 never.
     pub flush_after_pages: u32,
-    /// Cuts that were put off stay so: the checkpoint's record tells of them ([`BufferPool::pending_cut_list`]).
-    pub leave_cuts: bool,
 }
 
 impl Default for CheckpointOptions {
     fn default() -> Self {
-        CheckpointOptions { unlogged: false, flush_after_pages: 32, leave_cuts: false }
+        CheckpointOptions { unlogged: false, flush_after_pages: 32 }
     }
 }
 
@@ -102,9 +100,7 @@ impl Pool {
         if lsn > self.wal.flushed_lsn() {
             self.wal.flush(lsn)?;
         }
-        if !options.leave_cuts {
-            self.cut_files(usize::MAX)?;
-        }
+        self.cut_files(usize::MAX)?;
         let mut progress =
             CheckpointProgress { pages_total: items.len(), ..CheckpointProgress::default() };
         self.write_items(&items, options.flush_after_pages, &mut progress, report)?;

@@ -12,8 +12,6 @@
 //!   the fork's.
 //! - A checkpoint does the cuts that were pending when its redo point was set, and syncs them: redo from there would not see
 //!   their records. (Who logs a cut does so, and calls [`crate::RelationHandle::truncate_later`], while he holds checkpoints up.)
-//!   The one at the end of recovery may write them down instead ([`BufferPool::pending_cut_list`]), for recovery puts cuts off too
-//!   and clients wait for it; a recovery that starts from it begins with them.
 //! - Forgetting a relation (DROP, a rewrite, ROLLBACK of its creation) forgets its cuts: its file goes as a whole.
 //!
 //! # Locks
@@ -121,8 +119,7 @@ impl BufferPool {
         self.inner().cut_files(usize::MAX)
     }
 
-    /// The cuts that wait, with the lengths to be cut to: as they are just now: exact for a checkpoint's record, while nobody else
-    /// cuts or grows files.
+    /// The cuts that wait, with the lengths to be cut to, as they are just now.
     pub fn pending_cut_list(&self) -> Vec<(RelationId, Fork, BlockNumber)> {
         let mut list: Vec<_> = self
             .inner()

@@ -11,7 +11,8 @@
 //! # WAL and replay
 //! Record of the WAL resource manager, info 0 online, 1 shutdown: redo LSN u64, next XID u64, oldest XID of the commit log u64, next
 //! OID u32, next file number u32, time i64, then pending files: count u32, each database u32, file number u32,
-//! XID u64. After these, from recovery only, the cuts that it put off: each database u32, file number u32, fork u32, blocks u32.
+//! XID u64. After these, in records that were written at the end of a recovery when clients still waited for that, the cuts that it had put off: each database
+//! u32, file number u32, fork u32, blocks u32.
 
 use crate::control::{ClusterState, ControlFile};
 use crate::database::Engine;
@@ -33,7 +34,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// `info` of an online checkpoint.
 pub const ONLINE: u8 = 0;
-/// `info` of a checkpoint at shutdown, or at the end of recovery: nothing was going on.
+/// `info` of a checkpoint at shutdown: nothing was going on.
 pub const SHUTDOWN: u8 = 1;
 
 /// What a checkpoint's record says.
@@ -131,7 +132,7 @@ impl CheckpointRecord {
 pub struct CheckpointFlags {
     /// The server is stopping.
     pub shutdown: bool,
-    /// Recovery has ended.
+    /// It is the first one after a recovery.
     pub end_of_recovery: bool,
     /// At full speed.
     pub immediate: bool,
@@ -148,6 +149,18 @@ pub struct CheckpointFlags {
 }
 
 impl CheckpointFlags {
+    /// What follows a recovery.
+    pub const AFTER_RECOVERY: CheckpointFlags = CheckpointFlags {
+        end_of_recovery: true,
+        immediate: true,
+        wait: false,
+        shutdown: false,
+        force: false,
+        flush_unlogged: false,
+        cause_wal: false,
+        cause_time: false,
+    };
+
     /// What CHECKPOINT asks for.
     pub const MANUAL: CheckpointFlags = CheckpointFlags {
         immediate: true,
@@ -351,7 +364,7 @@ impl Engine {
                 timeout: Duration::from_secs(timeout),
             };
             let Some(flags) = due.flags() else { continue };
-            if due.much_wal {
+            if due.much_wal && !flags.end_of_recovery {
                 self.warn_if_too_frequent(begun.elapsed());
             }
             let counter =
@@ -428,8 +441,10 @@ impl Engine {
     pub(crate) fn do_checkpoint(&self, flags: CheckpointFlags) -> Result<()> {
         let mut last = self.checkpointer.one.lock();
         self.check_alive()?;
-        let shutdown = flags.shutdown || flags.end_of_recovery;
-        if !(flags.force || shutdown) && self.wal.insert_lsn() == last.last_end {
+        let shutdown = flags.shutdown;
+        if !(flags.force || shutdown || flags.end_of_recovery)
+            && self.wal.insert_lsn() == last.last_end
+        {
             return Ok(());
         }
         let begun = now();
@@ -444,16 +459,11 @@ impl Engine {
         base::stop_point!("engine.checkpoint.redo_set");
         self.files.pass_barrier();
         let txns = self.or_fatal(self.txns.checkpoint())?;
-        let mut storage = self.files.state(&self.txns, flags.shutdown)?;
-        if flags.end_of_recovery {
-            // Nobody else is there yet, so this is what it will be at the record.
-            storage.cuts = self.pool.pending_cut_list();
-        }
+        let storage = self.files.state(&self.txns, flags.shutdown)?;
         let writing = now();
         let options = CheckpointOptions {
             unlogged: shutdown || flags.flush_unlogged,
             flush_after_pages: self.settings.int("checkpoint_flush_after").max(0) as u32,
-            leave_cuts: flags.end_of_recovery,
         };
         let paced = !(flags.immediate || shutdown);
         let written = self.pool.checkpoint_write(options, &mut |progress| {

@@ -231,6 +231,10 @@ impl Engine {
         engine.apply_settings();
         if background {
             engine.start_threads()?;
+            if !start.clean {
+                // Nobody waits for it.
+                engine.checkpoint(CheckpointFlags::AFTER_RECOVERY)?;
+            }
         }
         Ok(engine)
     }
@@ -239,17 +243,16 @@ impl Engine {
         self.files.resume_cuts(&start.checkpoint.storage.cuts, start.checkpoint.redo)?;
         self.redo_all(start)?;
         self.txns.finish_recovery();
-        self.pool.check_missing_pages()?;
+        // Before the look for missing pages: an earlier recovery from the same redo point has removed them, too.
         let orphans = self.files.remove_orphans(&self.txns, start.checkpoint.storage.next_file)?;
         if orphans > 0 {
             log!("removed {orphans} relation file(s) of transactions that did not commit");
         }
+        self.pool.check_missing_pages()?;
         self.files.reset_unlogged()?;
-        self.do_checkpoint(CheckpointFlags {
-            end_of_recovery: true,
-            immediate: true,
-            wait: true,
-            ..CheckpointFlags::default()
+        self.write_control(|control| {
+            control.state = ClusterState::InProduction;
+            control.time_us = now_timestamp_us();
         })
     }
 

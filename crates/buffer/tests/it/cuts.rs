@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use base::{BlockNumber, Fork, Lsn, SqlState};
-use buffer::{CheckpointOptions, Persistence, RelationHandle, Strategy, WalFlush};
+use buffer::{Persistence, RelationHandle, Strategy, WalFlush};
 use disk::sim::{Fault, Operation};
 use disk::{Disk, OpenMode};
 use std::sync::atomic::Ordering;
@@ -49,16 +49,6 @@ fn a_checkpoint_cuts_and_the_cut_is_durable() {
     for seed in 0..8 {
         assert_eq!(file_blocks(&*bed.disk.after_crash(seed), &rel), 4, "seed {seed}");
     }
-}
-
-#[test]
-fn a_checkpoint_may_leave_it() {
-    let bed = bed(64);
-    let rel = cut_to(&bed, 4, 100);
-    let options = CheckpointOptions { leave_cuts: true, ..Default::default() };
-    bed.pool.checkpoint_write(options, &mut |_| Ok(())).unwrap();
-    bed.pool.sync_all_pending().unwrap();
-    assert_eq!((file_blocks(&*bed.disk, &rel), bed.pool.pending_cuts()), (10, 1));
 }
 
 /// The power goes at every operation: the file is as long as before, or cut, and cut only with the record durable.
