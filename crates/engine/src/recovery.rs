@@ -12,7 +12,12 @@
 //! A process may have died and not the machine. What it wrote and named is there then, but need not be durable, and redo, which finds nothing
 //! to be done there, would not make it so: it is synced, all of it, before anything is rested on it.
 //! A crash in recovery starts it again: replay changes only pages that lack the change, and the control file points
-//! to the same checkpoint until the one at the end is done.
+//! to the same checkpoint until the next one is done. That one begins when clients are let in, and nobody waits for it: after a crash before its end
+//! the log is replayed from the same redo point through what was logged in both lives. What recovery does that no record tells of (files of
+//! unfinished transactions go, unlogged relations are emptied) it does again then, and what it finds missing for that is explained by it.
+//!
+//! # Differs from PostgreSQL
+//! There clients wait for a checkpoint at the end of recovery, too (docs/decisions/0069-open-before-the-checkpoint.md).
 
 use crate::checkpoint::CheckpointRecord;
 use crate::control::ControlFile;
