@@ -11,8 +11,9 @@ use sql::client::{Client, CopyWireFormat, Notice, OutputColumn, Severity};
 use sql::cluster::Cluster;
 use sql::session::Session;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use txn::BackendKind;
 use types::{Datum, Env};
 
@@ -34,6 +35,55 @@ fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
+/// What initialisation makes, which takes a second in a debug build: done once, and copied for each test. Kept in memory, where nothing is left of it:
+/// paths, and the contents of files without the zeros at their end.
+fn initialised() -> &'static [(PathBuf, Option<(Vec<u8>, u64)>)] {
+    static MADE: OnceLock<Vec<(PathBuf, Option<(Vec<u8>, u64)>)>> = OnceLock::new();
+    fn read(root: &Path, path: &Path, out: &mut Vec<(PathBuf, Option<(Vec<u8>, u64)>)>) {
+        for entry in std::fs::read_dir(root.join(path)).unwrap() {
+            let entry = entry.unwrap();
+            let path = path.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                out.push((path.clone(), None));
+                read(root, &path, out);
+            } else {
+                let mut bytes = std::fs::read(entry.path()).unwrap();
+                let len = bytes.len() as u64;
+                bytes.truncate(bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1));
+                bytes.shrink_to_fit();
+                out.push((path, Some((bytes, len))));
+            }
+        }
+    }
+    MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = disk::os(folder.path().to_path_buf()).unwrap();
+        sql::init::init_with(disk, options(2048)).unwrap();
+        let mut out = Vec::new();
+        read(folder.path(), Path::new(""), &mut out);
+        out
+    })
+}
+
+/// A folder as initialisation makes it.
+fn initialised_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, file) in initialised() {
+        let path = folder.path().join(path);
+        match file {
+            None => std::fs::create_dir(path).unwrap(),
+            Some((bytes, len)) => {
+                std::fs::write(&path, bytes).unwrap();
+                if *len > bytes.len() as u64 {
+                    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+                    file.set_len(*len).unwrap();
+                }
+            }
+        }
+    }
+    folder
+}
+
 fn options(buffers: i64) -> EngineOptions {
     let settings = ServerSettings::new();
     settings.set_internal("shared_buffers", Value::Int(buffers));
@@ -50,9 +100,8 @@ impl Database {
     /// With `shared_buffers` of so many pages.
     pub fn with_buffers(buffers: i64) -> Database {
         base::log::set_min_level(base::log::Level::Panic);
-        let folder = tempfile::tempdir().unwrap();
+        let folder = initialised_folder();
         let disk = disk::os(folder.path().to_path_buf()).unwrap();
-        sql::init::init_with(Arc::clone(&disk), options(2048)).unwrap();
         let options = options(buffers);
         let settings = Arc::clone(&options.settings);
         let engine = Engine::open(disk, options).unwrap();
