@@ -305,7 +305,7 @@ fn rows_come_and_go() {
     let more = std::env::var("EBB_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
     for seed in 1..=more + 1 {
         for pad in [4, 300] {
-            tumult(seed, pad, 50);
+            tumult(seed, pad, 30);
         }
     }
 }
