@@ -582,6 +582,10 @@ impl BtreeScan {
 
     /// Marks on the page what was killed, before the leaf is left; and takes the leaf out if nothing else is on it, or notes that all of it is gone.
     fn finish_leaf(&mut self) {
+        // Of a panicking thread nobody knows what it has latched.
+        if std::thread::panicking() {
+            return;
+        }
         if !self.leaf.killed.is_empty() {
             // What is left is looked at again: the next scan may take out the leaf.
             self.leaf.whole_for = None;
@@ -600,9 +604,7 @@ impl BtreeScan {
     }
 
     fn take_out_spent(&mut self) {
-        // Of a panicking thread nobody knows what it has latched.
-        let may = self.may_tidy > 0 && !std::thread::panicking();
-        if std::mem::take(&mut self.leaf.spent) && may {
+        if std::mem::take(&mut self.leaf.spent) && self.may_tidy > 0 {
             self.may_tidy -= 1;
             self.leaf.pin = None;
             // What can't be done now VACUUM does.

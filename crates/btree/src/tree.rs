@@ -549,24 +549,11 @@ impl Btree {
     /// A block for a new page: a deleted one if no scan can still be on its way there, else a new one. Nobody is waited for: the caller holds
     /// latches that who has a block's latch may be waiting for.
     pub(crate) fn allocate(&self) -> Result<WritePage> {
-        while let Some((block, oldest)) = self.take_free() {
-            let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else {
-                continue;
-            };
-            // Whoever holds it is at work on it; it is not free then.
-            let Some(guard) = pinned.try_into_write() else { continue };
-            let page = WritePage { guard, block };
-            if is_recyclable(page.view(), oldest) && !self.is_visited(page.view()) {
-                base::stop_point!("btree.allocate.taken");
-                return Ok(page);
-            }
-            if page.view().is_sane() && page.view().has(layout::DELETED) {
-                // Not yet: some scan is older.
-                let xid = page.view().deleted_xid();
-                drop(page);
-                self.shared.free.lock().insert((xid, block));
-                break;
-            }
+        let mut busy = SmallVec::new();
+        let reused = self.reuse(&mut busy);
+        self.shared.free.lock().extend(busy);
+        if let Some(page) = reused? {
+            return Ok(page);
         }
         loop {
             let pinned = self.rel.extend_one(Fork::Main, &mut Strategy::Normal)?;
@@ -585,6 +572,30 @@ impl Btree {
             }
         }
     }
+    /// A deleted page that no scan can still be on its way to, if one is known. What somebody has latched goes to `busy`: a page that is being
+    /// written is free all the same, and who comes next looks again.
+    fn reuse(&self, busy: &mut SmallVec<[(u64, BlockNumber); 2]>) -> Result<Option<WritePage>> {
+        while let Some(((xid, block), oldest)) = self.take_free() {
+            let Some(pinned) = self.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else {
+                continue;
+            };
+            let Some(guard) = pinned.try_into_write() else {
+                busy.push((xid, block));
+                continue;
+            };
+            let page = WritePage { guard, block };
+            if is_recyclable(page.view(), oldest) && !self.is_visited(page.view()) {
+                base::stop_point!("btree.allocate.taken");
+                return Ok(Some(page));
+            }
+            if page.view().is_sane() && page.view().has(layout::DELETED) {
+                // Not yet: some scan is older.
+                busy.push((page.view().deleted_xid(), block));
+                break;
+            }
+        }
+        Ok(None)
+    }
     /// Begins a walk without a snapshot among others who may delete pages.
     pub(crate) fn visit(&self) -> Visit<'_> {
         // Read before anything of the tree: what is deleted later has no smaller number.
@@ -597,16 +608,16 @@ impl Btree {
         !view.is_new() && self.shared.visits.lock().iter().any(|v| *v <= view.deleted_xid())
     }
     /// The page that was deleted first, if no scan is that old; and since when scans go.
-    fn take_free(&self) -> Option<(BlockNumber, Xid)> {
+    fn take_free(&self) -> Option<((u64, BlockNumber), Xid)> {
         if self.shared.free.lock().is_empty() {
             return None;
         }
         // Not under the lock. What is deleted from now on has no smaller number.
         let oldest = self.context.horizons.oldest_scan(self.rel.id().database);
         let mut free = self.shared.free.lock();
-        let (_, block) = free.first().filter(|f| f.0 < oldest.0).copied()?;
+        let first = free.first().filter(|f| f.0 < oldest.0).copied()?;
         free.pop_first();
-        Some((block, oldest))
+        Some((first, oldest))
     }
 }
 

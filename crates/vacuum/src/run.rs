@@ -90,7 +90,7 @@ pub trait VacuumHost {
 }
 
 /// On whose behalf a vacuum runs. The caller has begun a transaction in the backend, locked the table, and told the horizons to leave the
-/// backend out ([`Backend::set_ignored_by_horizons`]) until that transaction ends.
+/// backend out ([`Backend::set_ignored_by_horizons`]) until the vacuum is done: nothing in it reads rows through a snapshot.
 pub struct VacuumContext<'a> {
     /// The session or worker.
     pub backend: &'a Arc<Backend>,

@@ -5,6 +5,7 @@ mod cleanup;
 mod concurrency;
 mod faults;
 mod golden;
+mod gone;
 mod model;
 mod power;
 mod rebuild;

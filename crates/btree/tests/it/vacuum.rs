@@ -72,6 +72,35 @@ fn deleted_pages_wait_for_old_snapshots() {
     tree.verify().unwrap();
 }
 
+/// A split looks for a free page just when somebody has the first one latched, as who writes it to the disk has: another one is taken, and that one
+/// is still known as free.
+#[test]
+fn a_free_page_that_is_latched_for_a_moment_stays_free() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    let key = |n: u32| format!("{n:08}{}", "k".repeat(400)).into_bytes();
+    let insert = |n: u32| tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+    for n in 0..1000 {
+        insert(n);
+    }
+    with_control(|c| tree.bulk_delete(&|t: base::Tid| t < tid(900), c));
+    db.advance_horizon();
+    let known = || with_control(|c| tree.cleanup(None, c)).pages_deleted;
+    let before = known();
+    let pin = |block: u32| {
+        let mut strategy = buffer::Strategy::Normal;
+        tree.relation().pin(base::Fork::Main, base::BlockNumber(block), &mut strategy).unwrap()
+    };
+    let is_free =
+        |block: &u32| page::btree::PageRef(pin(*block).read().bytes()).has(page::btree::DELETED);
+    let first = pin((1..len(&tree)).find(is_free).unwrap());
+    let latched = first.read();
+    let all = len(&tree);
+    (1000..2000).take_while(|_| known() == before).for_each(|n| _ = insert(n));
+    drop(latched);
+    assert_eq!((known(), len(&tree)), (before - 1, all));
+}
+
 #[test]
 fn retail_finds_what_is_there_and_names_what_is_not() {
     let db = Database::new();

@@ -315,6 +315,8 @@ impl Catalogs<'_> {
         let live = Unique { heap: &open.heap, txn: self.txn, entry: (Tid::default(), index.name) };
         let key = self.key(&open, &index.columns, &values)?;
         let key: Vec<Option<&[u8]>> = key.iter().map(|k| k.as_deref()).collect();
+        // Who walks a tree has published a snapshot, or has an XID: a page on the way is not used again meanwhile.
+        let _snapshot = self.snapshot();
         Ok(tree.find_conflict(&key, None, &live)?.is_some())
     }
 

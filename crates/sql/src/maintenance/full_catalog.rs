@@ -17,13 +17,12 @@
 //! their pages too, those that have become empty being used again.
 
 use super::options::Options;
-use super::vacuum::{Cleaned, Ignored, Target, lock_target, note, warn_if_held_back};
+use super::vacuum::{Cleaned, Target, lock_target, note, warn_if_held_back};
 use crate::client::{Client, Notice, Severity};
 use crate::session::Session;
 use base::Result;
 use engine::catalog::defs;
 use engine::catalog::model::Table;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use txn::LockMode;
@@ -138,9 +137,7 @@ impl Session {
         options: &Options,
         client: &mut dyn Client,
     ) -> Result<Option<Cleaned>> {
-        let ignored = Ignored::new(&Rc::clone(self.state()));
         let cleaned = self.clean(table, options, client)?;
-        drop(ignored);
         self.end_own()?;
         Ok(cleaned)
     }

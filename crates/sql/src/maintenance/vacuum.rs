@@ -400,7 +400,6 @@ impl Session {
             (false, false) => LockMode::ShareUpdateExclusive,
         };
         let state = Rc::clone(self.state());
-        let ignored = (!options.full && !only_foretell).then(|| Ignored::new(&state));
         let Some(table) = lock_target(self, target, mode, options, "vacuum", client)? else {
             return Ok(None);
         };
@@ -412,8 +411,6 @@ impl Session {
             return Ok(Some(Oid::INVALID));
         }
         let cleaned = self.clean(&table, options, client)?;
-        // Rows of the catalogs are looked up by snapshots that must count: others change them.
-        drop(ignored);
         if let Some(cleaned) = cleaned {
             note(&state, &table, &cleaned)?;
             count(&state, &table, &cleaned, options.automatic);
@@ -465,22 +462,6 @@ impl Session {
             host: &host,
             trigger: if automatic { Trigger::Automatic } else { Trigger::Statement },
         };
-        let mut frozen_bound = None;
-        if let Some((heap, index)) = catalog_toast(&state, table)?
-            && !only_foretell
-        {
-            let facts = TableFacts {
-                schema: "pg_toast".to_owned(),
-                table: format!("pg_toast_{}", table.oid),
-                reltuples: -1.0,
-                relpages: 0,
-                ..facts.clone()
-            };
-            let target = VacuumTarget { heap: &heap, indexes: vec![index], facts };
-            let plan = vacuum::plan(&target, &merged, &settings)?;
-            let report = vacuum::run(&plan, &target, &context)?;
-            frozen_bound = Some(report.new_relfrozenxid.unwrap_or(table.relfrozenxid));
-        }
         let indexes = table
             .indexes
             .iter()
@@ -495,6 +476,24 @@ impl Session {
                 })
             })
             .collect::<Result<_>>()?;
+        let catalog_toast = catalog_toast(&state, table)?.filter(|_| !only_foretell);
+        // From here on nothing is read through a snapshot. Before, and when all is done, the rows of catalogs are looked up by snapshots that must
+        // count: others change them.
+        let _ignored = (!only_foretell).then(|| Ignored::new(&state));
+        let mut frozen_bound = None;
+        if let Some((heap, index)) = catalog_toast {
+            let facts = TableFacts {
+                schema: "pg_toast".to_owned(),
+                table: format!("pg_toast_{}", table.oid),
+                reltuples: -1.0,
+                relpages: 0,
+                ..facts.clone()
+            };
+            let target = VacuumTarget { heap: &heap, indexes: vec![index], facts };
+            let plan = vacuum::plan(&target, &merged, &settings)?;
+            let report = vacuum::run(&plan, &target, &context)?;
+            frozen_bound = Some(report.new_relfrozenxid.unwrap_or(table.relfrozenxid));
+        }
         let target = VacuumTarget { heap: &open.heap, indexes, facts };
         let mut plan = vacuum::plan(&target, &merged, &settings)?;
         plan.truncate_any = options.full;

@@ -428,6 +428,53 @@ fn a_description_is_of_one_moment() {
     });
 }
 
+/// So it is where VACUUM has it loaded, whose own snapshots keep no rows of the tables that it cleans: those of catalogs, by which it
+/// knows the table, stay.
+#[test]
+fn a_description_is_of_one_moment_for_vacuum_too() {
+    let db = Database::new();
+    let (db, mut s, mut holder) = (&db, db.session(), db.session());
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE INDEX t_a ON t (a)",
+        "INSERT INTO t VALUES (1)",
+    ]);
+    for statement in ["VACUUM t", "VACUUM (ANALYZE) t"] {
+        // It comes for a description under the lock on the table if there is a newer one.
+        holder.run_each(&["BEGIN", "LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE"]);
+        s.run_each(&["SELECT * FROM t"]);
+        std::thread::scope(|scope| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let worker = scope.spawn(move || {
+                let mut vacuum = db.session();
+                vacuum.run_each(&["SELECT * FROM t"]);
+                let subject: base::stop::Subject = receiver.recv().unwrap();
+                subject.run(|| vacuum.run(statement))
+            });
+            let loading = base::stop::arm("engine.catalog.load.indexes");
+            sender.send(loading.subject()).unwrap();
+            let began = Instant::now();
+            while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+                assert!(began.elapsed() < base::stop::PATIENCE, "does not wait: {statement}");
+                std::thread::yield_now();
+            }
+            holder.run_each(&[
+                "COMMENT ON TABLE t IS 'x'",
+                "GRANT SELECT ON t TO public",
+                "COMMIT",
+            ]);
+            loading.wait_reached();
+            for name in ["t_b", "t_a"] {
+                let from = if name == "t_b" { "t_a" } else { "t_b" };
+                s.run_each(&[&format!("ALTER INDEX {from} RENAME TO {name}"), "VACUUM pg_class"]);
+            }
+            loading.release();
+            assert_eq!(worker.join().unwrap(), "", "{statement}");
+        });
+        s.run_each(&["REVOKE SELECT ON t FROM public"]);
+    }
+}
+
 /// VACUUM of a table ends with that of its TOAST table: until then nobody takes the table away, or vacuums it beside.
 #[test]
 fn a_table_stays_locked_while_its_toast_table_is_vacuumed() {

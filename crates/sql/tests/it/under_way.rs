@@ -298,3 +298,30 @@ fn beside_commits(db: &Database, sql: &str, cancel: bool) -> (bool, String) {
         (reached, worker.join().unwrap())
     })
 }
+
+/// Neither a VACUUM that waits for its table's lock nor one that is at work keeps rows of other tables.
+#[test]
+fn vacuum_keeps_nothing_back() {
+    let db = Database::new();
+    let (db, mut s, mut holder) = (&db, db.session(), db.session());
+    s.run_each(&[
+        "CREATE TABLE a (x int) WITH (autovacuum_enabled=off)",
+        "CREATE TABLE b (x int) WITH (autovacuum_enabled=off)",
+        "INSERT INTO a VALUES (1)",
+    ]);
+    let removes_all = |s: &mut Connection| {
+        s.run_each(&["INSERT INTO b SELECT generate_series(1, 10)", "DELETE FROM b"]);
+        let said = s.run("VACUUM (VERBOSE) b");
+        let all = "tuples: 10 removed, 0 remain, 0 are dead but not yet removable";
+        assert!(said.contains(all), "{said}");
+    };
+    holder.run_each(&["BEGIN", "LOCK TABLE a IN SHARE UPDATE EXCLUSIVE MODE"]);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| db.session().run("VACUUM a"));
+        until_somebody_waits(&mut s);
+        removes_all(&mut s);
+        holder.run_each(&["COMMIT"]);
+        assert_eq!(worker.join().unwrap(), "");
+    });
+    assert_eq!(held(db, "vacuum.phase.scanning_heap", "VACUUM a", removes_all), "");
+}
