@@ -43,7 +43,7 @@ pub trait LateValue: std::fmt::Debug + Send + Sync {
 }
 
 /// A longer value is not kept with its row when an expression reads it: of a whole batch of rows that would be too much at once.
-const KEPT_AT_MOST: usize = 64 << 10;
+const KEPT_AT_MOST: usize = 256 << 10;
 
 impl Datum {
     /// The value itself, read if it is late.

@@ -616,7 +616,7 @@ fn are_what_a_model_says() {
     for seed in 0..2 + more {
         let db = Database::new();
         let mut play = Play::new(&db, seed);
-        for _ in 0..100 {
+        for _ in 0..60 {
             play.step();
         }
         let said = play.writer.run("SELECT * FROM t ORDER BY n, id");
