@@ -55,6 +55,13 @@ pub(crate) fn view_query(catalog: &dyn CatalogView, view: &Table) -> Result<Quer
     read(catalog, view, &mut Vec::new())
 }
 
+/// [`view_query`] to be run as it is, and not from within another one.
+pub(crate) fn query_to_run(catalog: &dyn CatalogView, view: &Table) -> Result<Query> {
+    let mut query = view_query(catalog, view)?;
+    query.settle_outputs();
+    Ok(query)
+}
+
 fn read(catalog: &dyn CatalogView, view: &Table, around: &mut Vec<Oid>) -> Result<Query> {
     if around.contains(&view.oid) {
         let name = &view.name;

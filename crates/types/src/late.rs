@@ -42,6 +42,9 @@ pub trait LateValue: std::fmt::Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// A longer value is not kept with its row when an expression reads it: of a whole batch of rows that would be too much at once.
+const KEPT_AT_MOST: usize = 256 << 10;
+
 impl Datum {
     /// The value itself, read if it is late.
     ///
@@ -55,15 +58,15 @@ impl Datum {
         }
     }
 
-    /// The value itself; one that is late and that others hold, too, is read into `scratch`. Who holds it may be a node that keeps rows, and
-    /// has counted this one's memory as it was.
+    /// The value itself; one that is late and that others hold, too, or that is very long, is read into `scratch`. Who holds it may be a node
+    /// that keeps rows, and has counted this one's memory as it was.
     ///
     /// # Errors
     /// Corruption, I/O.
     #[inline(always)]
     pub fn lent<'v>(&'v self, scratch: &'v mut Datum) -> Result<&'v Datum> {
         match self {
-            Datum::Late(late) if Arc::strong_count(late) > 1 => {
+            Datum::Late(late) if Arc::strong_count(late) > 1 || late.len() > KEPT_AT_MOST => {
                 *scratch = late.read()?;
                 Ok(scratch)
             }
@@ -91,7 +94,7 @@ mod tests {
     use std::sync::OnceLock;
 
     #[derive(Debug, Default)]
-    struct Kept(OnceLock<Datum>);
+    struct Kept(OnceLock<Datum>, usize);
 
     impl LateValue for Kept {
         fn get(&self) -> Result<&Datum> {
@@ -104,7 +107,7 @@ mod tests {
             self.0.get().is_some()
         }
         fn len(&self) -> usize {
-            4
+            self.1
         }
         fn kept_len(&self) -> usize {
             4
@@ -137,5 +140,15 @@ mod tests {
         let mut scratch = Datum::Null;
         assert!(matches!(row.lent(&mut scratch).unwrap(), Datum::Int4(7)));
         assert!(is_read(&row));
+    }
+
+    #[test]
+    fn what_is_very_long_is_not_kept_when_it_is_read() {
+        for (len, kept) in [(4, true), (KEPT_AT_MOST, true), (KEPT_AT_MOST + 1, false)] {
+            let row = Datum::Late(Arc::new(Kept(OnceLock::new(), len)));
+            let mut scratch = Datum::Null;
+            assert!(matches!(row.lent(&mut scratch).unwrap(), Datum::Int4(7)));
+            assert_eq!(is_read(&row), kept, "{len} bytes");
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Ddl<'_> {
             return self.refresh_concurrently(&view);
         }
         // Whoever refreshes it, it reads with its owner's rights.
-        let query = crate::updatable::view_query(self.state(), &view)?;
+        let query = crate::updatable::query_to_run(self.state(), &view)?;
         self.check_not_in_use(&view, "REFRESH MATERIALIZED VIEW")?;
         super::truncate::empty(self.state(), &view)?;
         relation::update_class(self.state(), view.oid, |row| {
@@ -83,7 +83,7 @@ impl Ddl<'_> {
                 .into());
         }
         self.check_not_in_use(view, "REFRESH MATERIALIZED VIEW")?;
-        let query = crate::updatable::view_query(state, view)?;
+        let query = crate::updatable::query_to_run(state, view)?;
         self.as_role(view.owner, Lent::Restricted, |ddl| {
             let new = ddl.make_diff_table(view)?;
             ddl.fill(new, query, &mut Session::stream_query)?;

@@ -570,6 +570,11 @@ impl Ddl<'_> {
             return Ok(false);
         }
         let ty = types::domains::base_type(column.ty.oid);
+        let mut bytes = Vec::new();
+        types::encode(ty, &value, &mut bytes)?;
+        if bytes.len() > MISSING_BYTES {
+            return Ok(true);
+        }
         let missing = types::ArrayValue::one_dimension(ty, vec![value]);
         relation::update_attribute(self.state(), oid, number, |row| {
             row.set("atthasmissing", Datum::Bool(true));
@@ -578,6 +583,9 @@ impl Ddl<'_> {
         Ok(false)
     }
 }
+
+/// A longer value is no part of a column's row in the catalog, which has to fit a page.
+const MISSING_BYTES: usize = 4 << 10;
 
 /// Identity columns are of integers.
 ///

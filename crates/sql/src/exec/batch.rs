@@ -14,6 +14,9 @@ pub struct Batch {
 /// Rows a node hands on at most at once.
 pub const BATCH_ROWS: usize = 128;
 
+/// Of long values so many bytes are read before rows are handed out: of a whole batch it may be too much at once.
+const SETTLED_BYTES: usize = 1 << 20;
+
 impl Batch {
     /// An empty batch.
     pub fn new() -> Batch {
@@ -51,12 +54,25 @@ impl Batch {
     pub fn row_mut(&mut self, i: usize) -> &mut [Datum] {
         &mut self.data[i * self.width..(i + 1) * self.width]
     }
-    /// Reads what is late.
+    /// Reads what is late in its first rows: in `max` of them at most, and in no more once that has been [`SETTLED_BYTES`]. Gives how many rows
+    /// that is.
     ///
     /// # Errors
     /// Corruption, I/O.
-    pub(crate) fn settle(&mut self) -> Result<()> {
-        self.data.iter_mut().try_for_each(Datum::settle)
+    pub(crate) fn settle(&mut self, max: usize) -> Result<usize> {
+        let mut bytes = 0;
+        for i in 0..self.len.min(max) {
+            if bytes >= SETTLED_BYTES {
+                return Ok(i);
+            }
+            for value in self.row_mut(i) {
+                if let Datum::Late(late) = value {
+                    bytes += late.len();
+                    value.settle()?;
+                }
+            }
+        }
+        Ok(self.len.min(max))
     }
     /// The rows.
     pub fn rows(&self) -> impl Iterator<Item = &[Datum]> {
@@ -139,8 +155,8 @@ fn heap_bytes(d: &Datum) -> usize {
                 + a.elements.iter().map(heap_bytes).sum::<usize>()
         }
         Datum::Record(r) => 64 + r.fields.len() * size_of::<Datum>(),
-        Datum::Late(v) if v.is_read() => 96 + v.len(),
-        Datum::Late(_) => 96,
+        // What is compressed in its row is held as it is there.
+        Datum::Late(v) => 96 + v.len_in_row() + if v.is_read() { v.len() } else { 0 },
         _ => 0,
     }
 }

@@ -339,7 +339,7 @@ impl Executor {
         }
         if let Some(rest) = self.rest.take() {
             self.batch = rest;
-            return Ok(self.cut(max));
+            return self.cut(max);
         }
         if self.done {
             self.batch.reset(self.batch.width());
@@ -349,23 +349,21 @@ impl Executor {
         let hook = Hook { x, shared: &self.shared };
         let cx = Cx::new(x, &self.shared, &hook);
         self.root.next(&cx, &mut self.batch, max.clamp(1, self.at_once))?;
-        if self.shared.has_late {
-            self.batch.settle()?;
-        }
         if self.batch.is_empty() {
             self.done = true;
             store::finish_modifying(&cx, &self.plan)?;
             foreign_key::run_after(&cx)?;
         }
-        Ok(self.cut(max))
+        self.cut(max)
     }
 
-    /// RETURNING may give more rows at once than were asked for: the rest is kept.
-    fn cut(&mut self, max: usize) -> &Batch {
-        if self.batch.len() > max {
-            self.rest = Some(self.batch.split_off(max));
+    /// Reads what is late. RETURNING may give more rows at once than were asked for, and long values may be too much at once: the rest is kept.
+    fn cut(&mut self, max: usize) -> Result<&Batch> {
+        let n = if self.shared.has_late { self.batch.settle(max)? } else { max };
+        if self.batch.len() > n {
+            self.rest = Some(self.batch.split_off(n));
         }
-        &self.batch
+        Ok(&self.batch)
     }
 
     /// Runs what is left to the end without handing out rows; returns how many there were.

@@ -36,6 +36,7 @@ mod horizons;
 mod indexes_by_value;
 mod json_finds;
 mod key_types;
+mod late_values;
 mod lateral;
 mod like;
 mod locales;

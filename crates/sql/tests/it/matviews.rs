@@ -141,3 +141,32 @@ fn a_concurrent_refresh_leaves_readers_alone_and_reads_as_the_owner() {
         ("SELECT count(*) FROM m", "2"),
     ]);
 }
+
+#[test]
+fn columns_of_domains_are_filled_anew() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE DOMAIN word AS text CHECK (length(value) < 9)",
+        "CREATE DOMAIN words AS text[] CHECK (cardinality(value) < 5)",
+        "CREATE TABLE t (id int PRIMARY KEY, w word, ws words)",
+        "INSERT INTO t VALUES (1, 'one', '{a,b}')",
+        "CREATE VIEW v AS SELECT id, w, t AS whole FROM t",
+        "CREATE MATERIALIZED VIEW plain AS SELECT id, w, ws FROM t",
+        "CREATE MATERIALIZED VIEW joined AS WITH c AS (SELECT * FROM t) SELECT v.id, v.w, c.ws, (v.whole).w AS again, (SELECT max(w) FROM t) AS most FROM v JOIN c USING (id)",
+        "CREATE UNIQUE INDEX ON plain (id)",
+        "INSERT INTO t VALUES (2, 'two', NULL)",
+        "REFRESH MATERIALIZED VIEW plain",
+        "REFRESH MATERIALIZED VIEW joined",
+    ]);
+    s.check(&[
+        ("SELECT * FROM plain ORDER BY id", "1|one|{a,b}\n2|two|~"),
+        ("SELECT * FROM joined ORDER BY id", "1|one|{a,b}|one|two\n2|two|~|two|two"),
+        ("SELECT DISTINCT pg_typeof(w), pg_typeof(ws) FROM plain", "word|words"),
+    ]);
+    s.run_each(&[
+        "UPDATE t SET w = 'three' WHERE id = 2",
+        "REFRESH MATERIALIZED VIEW CONCURRENTLY plain",
+    ]);
+    s.check(&[("SELECT * FROM plain ORDER BY id", "1|one|{a,b}\n2|three|~")]);
+}
