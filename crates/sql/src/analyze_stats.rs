@@ -12,7 +12,7 @@ use expr::ops::{compare, identical};
 use types::Datum;
 
 /// Values wider than this take no part in comparisons.
-pub(crate) const WIDE_BYTES: usize = 1024;
+const WIDE_BYTES: usize = 1024;
 
 /// Rows to sample for a statistics target.
 pub fn sample_rows(target: usize) -> usize {
@@ -33,14 +33,15 @@ pub(crate) fn width(d: &Datum, ty: Oid) -> usize {
     if len > 0 {
         return len as usize;
     }
+    let with_header = |len: usize| len + if len <= 126 { 1 } else { 4 };
     match d {
-        Datum::Text(t) => t.len() + if t.len() <= 126 { 1 } else { 4 },
-        Datum::Bytea(b) => b.len() + if b.len() <= 126 { 1 } else { 4 },
+        Datum::Text(t) => with_header(t.len()),
+        Datum::Bytea(b) => with_header(b.len()),
         Datum::Late(late) => late.len_in_row(),
         other => {
             let mut bytes = Vec::new();
             match types::encode(ty, other, &mut bytes) {
-                Ok(()) => bytes.len() + 1,
+                Ok(()) => with_header(bytes.len()),
                 Err(_) => 16,
             }
         }
@@ -54,12 +55,14 @@ struct Run {
 }
 
 /// The statistics of a column from `values`, its values in the sampled rows, in physical order.
+/// `width_in_rows` is how wide they are in their rows on average, where rows have them as they may not be here: compressed, or out of line.
 /// `rows` is how many the table has, `target` the statistics target.
 ///
 /// Between values it gives way, if it is to.
 pub fn column_statistics(
     ty: Oid,
     values: &[Datum],
+    width_in_rows: Option<i32>,
     rows: f64,
     target: usize,
     give_way: &mut GiveWay,
@@ -77,12 +80,14 @@ pub fn column_statistics(
         out.width_bytes = types::type_info(ty).map_or(0, |t| i32::from(t.len.max(0)));
         return out;
     }
-    let measured = |(_, v): &(usize, &Datum)| {
-        give_way.tick();
-        width(v, ty)
-    };
-    let bytes: usize = present.iter().map(measured).sum();
-    out.width_bytes = (bytes / present.len()) as i32;
+    out.width_bytes = width_in_rows.unwrap_or_else(|| {
+        let measured = |(_, v): &(usize, &Datum)| {
+            give_way.tick();
+            width(v, ty)
+        };
+        let bytes: usize = present.iter().map(measured).sum();
+        (bytes / present.len()) as i32
+    });
     if !types::compare::is_orderable(ty) {
         only_equality(&present, total, rows, target, &mut out, give_way);
         return out;
@@ -274,7 +279,7 @@ mod tests {
     #[test]
     fn a_key_is_unique_and_ordered() {
         let v: Vec<Datum> = (1..=3000).map(Datum::Int4).collect();
-        let s = column_statistics(INT4, &v, 100_000.0, 100, &mut GiveWay::never());
+        let s = column_statistics(INT4, &v, None, 100_000.0, 100, &mut GiveWay::never());
         assert_eq!(s.distinct, -1.0);
         assert!(s.common.is_empty());
         assert_eq!(s.histogram.len(), 101);
@@ -282,7 +287,7 @@ mod tests {
         assert_eq!(s.width_bytes, 4);
         let back: Vec<Datum> = v.into_iter().rev().collect();
         assert_eq!(
-            column_statistics(INT4, &back, 3000.0, 100, &mut GiveWay::never()).correlation,
+            column_statistics(INT4, &back, None, 3000.0, 100, &mut GiveWay::never()).correlation,
             Some(-1.0)
         );
     }
@@ -291,7 +296,7 @@ mod tests {
     fn few_values_are_all_listed() {
         let mut v: Vec<Datum> = (0..3000).map(|i| Datum::text(format!("k{}", i % 3))).collect();
         v.extend(std::iter::repeat_n(Datum::Null, 1000));
-        let s = column_statistics(TEXT, &v, 1_000_000.0, 100, &mut GiveWay::never());
+        let s = column_statistics(TEXT, &v, None, 1_000_000.0, 100, &mut GiveWay::never());
         assert_eq!(s.distinct, 3.0);
         assert_eq!(s.null_fraction, 0.25);
         assert_eq!(s.common.len(), 3);
@@ -304,7 +309,7 @@ mod tests {
         let v: Vec<Datum> = (0..30_000)
             .map(|i| Datum::Int4(if i % 2 == 0 { 7 } else { i * 7919 % 50_000 }))
             .collect();
-        let s = column_statistics(INT4, &v, 1_000_000.0, 100, &mut GiveWay::never());
+        let s = column_statistics(INT4, &v, None, 1_000_000.0, 100, &mut GiveWay::never());
         assert_eq!(s.common.first().map(|c| c.1 > 0.49), Some(true));
         assert!(s.common.len() < 10, "{}", s.common.len());
         assert!(s.distinct < 0.0 || s.distinct > 10_000.0);

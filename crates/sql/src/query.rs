@@ -265,6 +265,17 @@ pub struct RangeTableEntry {
     pub lateral: bool,
 }
 
+impl RangeTableEntry {
+    /// The table or view whose row type its rows have.
+    pub(crate) fn described_by(&self) -> Option<u32> {
+        match self.kind {
+            RteKind::Relation { oid, .. } => Some(oid),
+            RteKind::Subquery { view, .. } if view != 0 => Some(view),
+            _ => None,
+        }
+    }
+}
+
 /// What a range-table entry is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RteKind {

@@ -4,7 +4,7 @@ use super::Analyser;
 use super::calls::settle;
 use super::coerce::{can_coerce, element_type, is_polymorphic, name};
 use crate::parse::ast::{self, Loc, SubscriptIndex};
-use crate::query::RteKind;
+use crate::query::{RangeTableEntry, RteKind};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::{Expr, SqlValueFunction as S, TypeRef};
 use types::facts::CastContext;
@@ -232,15 +232,9 @@ impl Analyser<'_> {
                     }
                     if let Expr::Var { levels_up: 0, rte, column: 0, .. } = &t.expr {
                         let inner = query.range_table.get(*rte)?;
-                        return Some(
-                            inner
-                                .column_names
-                                .iter()
-                                .cloned()
-                                .zip(inner.column_types.iter().copied())
-                                .filter(|(n, _)| !n.is_empty())
-                                .collect(),
-                        );
+                        let names = self.own_names(inner);
+                        let named = names.into_iter().zip(inner.column_types.iter().copied());
+                        return Some(named.filter(|(n, _)| !n.is_empty()).collect());
                     }
                     return function_columns(&t.expr);
                 }
@@ -253,6 +247,18 @@ impl Analyser<'_> {
             Expr::Relabel { arg, .. } => self.record_columns(arg),
             other => function_columns(other),
         }
+    }
+
+    /// The names of the columns of an entry's row: a table's or view's own, whatever an alias calls them where it stands.
+    fn own_names(&self, entry: &RangeTableEntry) -> Vec<String> {
+        let table = entry.described_by();
+        let table = table.and_then(|oid| self.catalog.table_by_oid(base::Oid(oid)).ok()?);
+        let mut names = entry.column_names.clone();
+        if let Some(table) = table {
+            let live = names.iter_mut().zip(&table.columns).filter(|(n, _)| !n.is_empty());
+            live.for_each(|(name, column)| name.clone_from(&column.name));
+        }
+        names
     }
 
     /// `(row).name`

@@ -242,10 +242,7 @@ impl Ddl<'_> {
                 Some((letter, which)) => self.switch_triggers(table, letter, which),
                 None => Err(base::Error::unsupported("ALTER TABLE ENABLE or DISABLE")),
             },
-            A::SetTablespace(name) if name == "pg_default" => Ok(()),
-            A::SetTablespace(name) if name != "pg_global" => {
-                bail!(UNDEFINED_OBJECT, "tablespace \"{name}\" does not exist")
-            }
+            A::SetTablespace(name) => super::check_tablespace(Some(name)),
             A::SetAccessMethod(name) if name == "heap" => Ok(()),
             A::SetAccessMethod(name) => {
                 bail!(UNDEFINED_OBJECT, "access method \"{name}\" does not exist")

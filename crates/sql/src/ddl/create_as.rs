@@ -112,6 +112,7 @@ impl Ddl<'_> {
         if self.is_made_already(statement)? {
             return Ok(Made::Skipped);
         }
+        super::check_tablespace(statement.tablespace.as_deref())?;
         let prepared = self.session.statement(name)?;
         let values = self.session.execute_arguments(name, &prepared, args, &self.source)?;
         let Some(parsed) = prepared
@@ -173,6 +174,7 @@ impl Ddl<'_> {
         if self.is_made_already(statement)? {
             return Ok(Made::Skipped);
         }
+        super::check_tablespace(statement.tablespace.as_deref())?;
         let temporary = statement.persistence == RelationPersistence::Temporary;
         let namespace = self.relation_namespace(&statement.name, temporary)?;
         let name = &statement.name.name;

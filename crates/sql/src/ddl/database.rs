@@ -151,9 +151,13 @@ impl Ddl<'_> {
                 _ if locale.take(option)? => {}
                 "tablespace" => {
                     let tablespace = option.string()?;
-                    if tablespace != "pg_default" {
-                        bail!(UNDEFINED_OBJECT, "tablespace \"{tablespace}\" does not exist");
+                    if tablespace == "pg_global" {
+                        bail!(
+                            INVALID_PARAMETER_VALUE,
+                            "pg_global cannot be used as default tablespace"
+                        );
                     }
+                    super::check_tablespace(Some(&tablespace))?;
                 }
                 other => {
                     return Err(at(base::err!(SYNTAX_ERROR, "option \"{other}\" not recognized")));

@@ -113,6 +113,7 @@ impl Ddl<'_> {
         let table = self.relation_locked(&statement.table, mode, &check)?;
         let state = self.state();
         check_may_make_index(state, &table)?;
+        super::check_tablespace(statement.tablespace.as_deref())?;
         let txn = state.txn()?;
         if let Some(name) = &statement.name
             && state.catalog.relation_oid(&txn, table.namespace, name)?.is_some()

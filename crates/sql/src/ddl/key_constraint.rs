@@ -23,6 +23,7 @@ impl Ddl<'_> {
         options: &UniqueOptions,
         primary: bool,
     ) -> Result<()> {
+        super::check_tablespace(options.tablespace.as_deref())?;
         let mut rows = Vec::new();
         for name in columns.iter().chain(&options.include) {
             let number = column_number(table, name)?;

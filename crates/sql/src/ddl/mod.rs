@@ -319,6 +319,21 @@ pub fn check_catalog(state: &SessionState, name: &ObjectName) -> Result<()> {
     }
 }
 
+/// A tablespace that is named for something of this database's: there is `pg_default`, and what is shared is elsewhere.
+///
+/// # Errors
+/// `42704`, `22023`
+pub(super) fn check_tablespace(name: Option<&str>) -> Result<()> {
+    match name {
+        None | Some("pg_default") => Ok(()),
+        Some("pg_global") => bail!(
+            INVALID_PARAMETER_VALUE,
+            "only shared relations can be placed in pg_global tablespace"
+        ),
+        Some(other) => bail!(UNDEFINED_OBJECT, "tablespace \"{other}\" does not exist"),
+    }
+}
+
 /// Catalogs are no tables of the user's.
 ///
 /// # Errors

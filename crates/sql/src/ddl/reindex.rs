@@ -51,9 +51,7 @@ impl Options {
                 "tablespace" => {
                     let name = option.string()?;
                     found.moves = true;
-                    if name != "pg_default" {
-                        bail!(UNDEFINED_OBJECT, "tablespace \"{name}\" does not exist");
-                    }
+                    super::check_tablespace(Some(&name))?;
                 }
                 other => {
                     let e = err!(SYNTAX_ERROR, "unrecognized REINDEX option \"{other}\"");

@@ -190,9 +190,11 @@ impl Ddl<'_> {
                     format!("relation \"{name}\" already exists, skipping"),
                 );
             }
+            super::check_tablespace(statement.tablespace.as_deref())?;
             bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists");
         }
         drop(txn);
+        super::check_tablespace(statement.tablespace.as_deref())?;
         let owner = self.state().current_user.borrow().oid;
         let home = Home { namespace, persistence, owner };
         let elements = self.elements(&statement.elements, &name, home)?;

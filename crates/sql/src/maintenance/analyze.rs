@@ -12,7 +12,7 @@ use super::options::Options;
 use super::progress::analyze as phase;
 use super::throttle::throttle;
 use super::vacuum::{Ignored, Target, lock_target, log_limit};
-use crate::analyze_stats::{WIDE_BYTES, column_statistics, sample_rows};
+use crate::analyze_stats::{column_statistics, is_wide, sample_rows, width};
 use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
 use base::{GiveWay, Oid, Result, bail};
@@ -163,8 +163,8 @@ impl Session {
             let give_way = throttle.give_way();
             let (values, width) = column_values(&open.heap, &table, column, &sample, give_way)?;
             let ty = column.ty.oid;
-            let mut statistics = column_statistics(ty, &values, sample.live_rows, target, give_way);
-            statistics.width_bytes = width.unwrap_or(statistics.width_bytes);
+            let statistics =
+                column_statistics(ty, &values, width, sample.live_rows, target, give_way);
             let place = Place {
                 relation: table.oid,
                 number: column.number,
@@ -258,14 +258,11 @@ fn column_values(
         give_way.tick();
         page::tuple::deform(&row.tuple, &desc, &mut attrs).map_err(base::Error::corrupt_file)?;
         let attr = &attrs[at];
-        // So wide that nobody looks at it.
-        let wide = match attr {
-            AttrValue::External(p) => p.raw_size as usize > WIDE_BYTES,
-            AttrValue::Compressed { raw_size, .. } => *raw_size as usize > WIDE_BYTES,
-            _ => false,
-        };
-        let value = match KeptValue::of(heap, attr, column.ty.oid) {
-            Some(unread) if wide => unread,
+        let kept = KeptValue::of(heap, attr, column.ty.oid);
+        let width_as_kept = kept.as_ref().map(|kept| width(kept, column.ty.oid));
+        let value = match kept {
+            // Nobody looks at it.
+            Some(unread) if is_wide(&unread, column.ty.oid) => unread,
             _ => match sampled_value(heap, column, row, attr)? {
                 Some(value) => value,
                 None => continue,
@@ -273,26 +270,12 @@ fn column_values(
         };
         if !value.is_null() {
             present += 1;
-            bytes += stored_width(attr, column.ty.oid)
-                .unwrap_or_else(|| crate::analyze_stats::width(&value, column.ty.oid));
+            bytes += width_as_kept.unwrap_or_else(|| width(&value, column.ty.oid));
         }
         values.push(value);
     }
     let width = bytes.checked_div(present).and_then(|width| i32::try_from(width).ok());
     Ok((values, width))
-}
-
-/// What a value takes in its row: compressed, or as a pointer to where it is, if it is stored so. None: as it is.
-fn stored_width(attr: &AttrValue<'_>, ty: Oid) -> Option<usize> {
-    let is_varlena = types::type_info(ty).is_some_and(|t| t.len == -1);
-    match attr {
-        AttrValue::Inline(bytes) if is_varlena => {
-            Some(bytes.len() + if bytes.len() <= 126 { 1 } else { 4 })
-        }
-        AttrValue::Null | AttrValue::Inline(_) => None,
-        AttrValue::Compressed { data, .. } => Some(data.len() + 8),
-        AttrValue::External(_) => Some(18),
-    }
 }
 
 /// A column's value in a sampled row, of which it is `attr`. None: what belongs to the row has gone meanwhile, for no snapshot keeps it.

@@ -85,7 +85,7 @@ impl Seen<'_> {
                 let of = |c: &Sampled| {
                     let known = !c.values.is_empty();
                     known.then(|| {
-                        Arc::new(column_statistics(c.ty, &c.values, rows, *target, give_way))
+                        Arc::new(column_statistics(c.ty, &c.values, None, rows, *target, give_way))
                     })
                 };
                 data.expressions = Some(sampled.iter().filter(|c| c.number < 0).map(of).collect());

@@ -143,5 +143,5 @@ fn keep(
     if target == 0 || values.is_empty() {
         return Ok(());
     }
-    store(state, &place, column_statistics(place.ty, values, rows, target, give_way))
+    store(state, &place, column_statistics(place.ty, values, None, rows, target, give_way))
 }

@@ -1,4 +1,5 @@
-//! Virtual generated columns: where a query reads one, its expression stands over the columns that it is made of.
+//! Virtual generated columns: where a query reads one, its expression stands over the columns that it is made of. And whole rows of tables
+//! and views whose columns an alias calls otherwise: their fields have the names of the row's type, as `row_to_json` shows them.
 //!
 //! # Invariants
 //! Afterwards no variable of the statement names a virtual column, nor does a whole row. It is done before anything is merged, so that
@@ -36,7 +37,13 @@ pub(super) fn expand(q: &mut Query, catalog: &dyn CatalogView) -> Result<()> {
         let Expr::Var { levels_up, rte, column, ty } = *e else { return false };
         let Some(table) = tables.get(&rte).filter(|_| levels_up == depth) else { return false };
         if column == 0 {
-            *e = witnesses.or_null(whole_row(&entries[rte], rte, depth, ty), rte, depth, ty);
+            let mut row = whole_row(&entries[rte], rte, depth, ty);
+            if let Expr::Row { names, .. } = &mut row {
+                let live = entries[rte].column_names.iter().zip(&table.columns);
+                let live = live.filter(|(shown, _)| !shown.is_empty()).map(|(_, c)| c);
+                names.iter_mut().zip(live).for_each(|(name, c)| name.clone_from(&c.name));
+            }
+            *e = witnesses.or_null(row, rte, depth, ty);
             // Its fields are seen next; the witness is none of the columns.
             return false;
         }
@@ -56,23 +63,30 @@ pub(super) fn expand(q: &mut Query, catalog: &dyn CatalogView) -> Result<()> {
     Ok(())
 }
 
-/// The entries of this level that have virtual columns.
+/// The entries of this level that have virtual columns, or columns that are called otherwise.
 fn tables_with_some(q: &Query, catalog: &dyn CatalogView) -> Result<BTreeMap<usize, Arc<Table>>> {
     let mut found = BTreeMap::new();
     for (rte, entry) in q.range_table.iter().enumerate() {
         let of = match (&entry.kind, q.result_rte) {
-            (RteKind::Excluded, Some(target)) => &q.range_table[target].kind,
-            (kind, _) => kind,
+            (RteKind::Excluded, Some(target)) => &q.range_table[target],
+            _ => entry,
         };
-        if let RteKind::Relation { oid, .. } = of
-            && *oid >= Oid::FIRST_NORMAL.0
-            && let Some(table) = catalog.table_by_oid(Oid(*oid))?
-            && table.columns.iter().any(|c| c.is_virtual())
+        let is_view = matches!(of.kind, RteKind::Subquery { .. });
+        if let Some(oid) = of.described_by()
+            && oid >= Oid::FIRST_NORMAL.0
+            && (!is_view || entry.has_alias)
+            && let Some(table) = catalog.table_by_oid(Oid(oid))?
+            && (table.columns.iter().any(|c| c.is_virtual()) || renames(entry, &table))
         {
             found.insert(rte, table);
         }
     }
     Ok(found)
+}
+
+fn renames(entry: &RangeTableEntry, table: &Table) -> bool {
+    let mut pairs = entry.column_names.iter().zip(&table.columns);
+    entry.has_alias && pairs.any(|(shown, c)| !shown.is_empty() && *shown != c.name)
 }
 
 fn value_of(table: &Table, column: i32) -> Option<&Expr> {

@@ -5,9 +5,10 @@
 //! server's start. `pinned_bytes` is at most what the oldest snapshot keeps: the share of the dead rows that died in its time.
 
 use super::{Own, moment, rows, state};
+use crate::activity::TableCounts;
 use crate::maintenance::autovacuum::{autovacuum_options, server_thresholds, table_state};
 use crate::session::SessionState;
-use base::{Oid, Result, Xid};
+use base::{Fork, Oid, Result, Xid};
 use buffer::Persistence;
 use engine::catalog::rows::Row;
 use heap::visibility_map::VisibilityMap;
@@ -17,8 +18,8 @@ use std::sync::atomic::Ordering;
 use txn::{Backend, IsolationLevel, LockMode, LockOutcome, Wait};
 use types::FunctionBody::Set;
 use types::{Datum, oids};
-use vacuum::autovacuum::Thresholds;
 use vacuum::autovacuum::forecast::{Due, Pace, forecast};
+use vacuum::autovacuum::{TableState, Thresholds};
 
 /// Functions of our own.
 pub(super) const OWN: &[Own] = &[Own {
@@ -144,7 +145,7 @@ fn table_row(
     holder: Option<&Holder>,
 ) -> Result<Option<Vec<Datum>>> {
     let oid = class.oid("oid");
-    let Some((visible, frozen)) = map_counts(state, class)? else { return Ok(None) };
+    let Some(sizes) = sizes(state, class)? else { return Ok(None) };
     let table = table_state(server, &state.database, class, owner);
     let counts = state.database.activity.get(oid);
     let last = counts.as_deref().map_or(0, |c| {
@@ -157,9 +158,9 @@ fn table_row(
         own_age.unwrap_or_else(|| state.settings.borrow().int("vacuum_freeze_table_age"));
     let f = forecast(&table, &pace, next_xid, u64::try_from(freeze_table_age).unwrap_or(0));
     let due = |due: Due| due.map_or(Datum::Null, |us| Datum::TimestampTz(now.saturating_add(us)));
-    let rows = table.reltuples.max(0.0) + table.dead_tuples as f64;
+    let rows = live_rows(&table, counts.as_deref()) + table.dead_tuples as f64;
     let row_bytes = match rows > 0.0 {
-        true => f64::from(table.relpages) * page::PAGE_SIZE as f64 / rows,
+        true => f64::from(sizes.pages) * page::PAGE_SIZE as f64 / rows,
         false => 0.0,
     };
     let dead_bytes = table.dead_tuples as f64 * row_bytes;
@@ -167,7 +168,7 @@ fn table_row(
         Datum::Oid(oid),
         Datum::Int8(table.dead_tuples),
         int(dead_bytes),
-        int(visible.saturating_sub(frozen) as f64),
+        int(sizes.visible.saturating_sub(sizes.frozen) as f64),
         int(next_xid.0.saturating_sub(table.relfrozenxid.0) as f64),
         due(f.dead_rows),
         due(f.inserts),
@@ -190,26 +191,50 @@ fn table_row(
     Ok(Some(row))
 }
 
-/// The table's all-visible and all-frozen pages; `None` if it is gone. Its lock and what is opened of it are given back: there may be
-/// very many tables. A lock that is not to be had is not waited for: who asks may be looking for whom all wait for. Then it is what `pg_class` says.
-fn map_counts(state: &SessionState, class: &Row) -> Result<Option<(u64, u64)>> {
+/// A table's live rows as they were counted; `pg_class` knows of none before the first VACUUM or ANALYZE, and not what went since the last.
+/// Counts that were lost in between begin at none: then it is at least what `pg_class` says.
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn live_rows(table: &TableState, counts: Option<&TableCounts>) -> f64 {
+    let told = table.reltuples.max(0.0);
+    let Some(c) = counts else { return told };
+    let live = c.live.load(Ordering::Relaxed).max(0) as f64;
+    let ends = [&c.last_vacuum, &c.last_autovacuum, &c.last_analyze, &c.last_autoanalyze];
+    match ends.iter().any(|end| end.load(Ordering::Relaxed) > 0) {
+        true => live,
+        false => live.max(told),
+    }
+}
+
+/// How large a table is, and how much of it its map calls all-visible and all-frozen, in pages.
+struct Sizes {
+    pages: u32,
+    visible: u64,
+    frozen: u64,
+}
+
+/// The table's sizes; `None` if it is gone. Its lock and what is opened of it are given back: there may be very many tables.
+/// A lock that is not to be had is not waited for: who asks may be looking for whom all wait for. Then it is what `pg_class` says.
+fn sizes(state: &SessionState, class: &Row) -> Result<Option<Sizes>> {
     let (oid, txn) = (class.oid("oid"), state.txn()?);
     let tag = crate::relations::lock_tag(state, oid);
     if txn.lock(tag, LockMode::AccessShare, Wait::NoWait)? == LockOutcome::NotAvailable {
-        let told = |column| u64::try_from(class.int(column)).unwrap_or(0);
-        return Ok(Some((told("relallvisible"), told("relallfrozen"))));
+        let told = |column| u32::try_from(class.int(column)).unwrap_or(0);
+        let (visible, frozen) = (told("relallvisible").into(), told("relallfrozen").into());
+        return Ok(Some(Sizes { pages: told("relpages"), visible, frozen }));
     }
     let persistence = match class.char("relpersistence") {
         b'u' => Persistence::Unlogged,
         _ => Persistence::Permanent,
     };
-    let counts = match state.catalog.storage_of(&txn, oid)? {
+    let sizes = match state.catalog.storage_of(&txn, oid)? {
         Some(id) => {
             let rel = state.cluster.engine().pool.open(id, persistence);
-            Some(VisibilityMap::new(rel).count()?)
+            let pages = rel.len_blocks(Fork::Main)?.0;
+            let (visible, frozen) = VisibilityMap::new(rel).count()?;
+            Some(Sizes { pages, visible, frozen })
         }
         None => None,
     };
     txn.unlock(tag, LockMode::AccessShare);
-    Ok(counts)
+    Ok(sizes)
 }

@@ -735,3 +735,44 @@ fn tables_with_foreign_keys_become_logged_or_not() {
         assert_eq!(db.faults(), [""; 0]);
     });
 }
+
+/// There is one tablespace for what is not shared.
+#[test]
+fn tablespaces_that_are_not_there_are_refused() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE ts (a int, b text)"]);
+    let gone = "42704 tablespace \"nowhere\" does not exist";
+    let shared = "22023 only shared relations can be placed in pg_global tablespace";
+    s.check(&[
+        ("CREATE TABLE t1 (a int) TABLESPACE nowhere", gone),
+        ("CREATE TABLE t1 (a int) TABLESPACE pg_global", shared),
+        ("CREATE TABLE t1 (a int) TABLESPACE pg_default", ""),
+        ("CREATE TEMP TABLE t2 (a int) TABLESPACE nowhere", gone),
+        ("CREATE TABLE ts (a int) TABLESPACE nowhere", gone),
+        ("CREATE TABLE t2 TABLESPACE nowhere AS SELECT 1 a", gone),
+        (
+            "CREATE TABLE ts TABLESPACE nowhere AS SELECT 1 a",
+            "42P07 relation \"ts\" already exists",
+        ),
+        ("CREATE MATERIALIZED VIEW t2 TABLESPACE nowhere AS SELECT 1 a", gone),
+        ("CREATE MATERIALIZED VIEW t2 TABLESPACE pg_global AS SELECT 1 a", shared),
+        ("CREATE INDEX i1 ON ts (a) TABLESPACE nowhere", gone),
+        ("CREATE INDEX i1 ON ts (a) TABLESPACE pg_global", shared),
+        ("CREATE INDEX i1 ON ts (a) TABLESPACE pg_default", ""),
+        ("CREATE INDEX IF NOT EXISTS i1 ON ts (a) TABLESPACE nowhere", gone),
+        ("CREATE INDEX i2 ON ts (nobody) TABLESPACE nowhere", gone),
+        ("CREATE TABLE t3 (a int PRIMARY KEY USING INDEX TABLESPACE nowhere)", gone),
+        ("CREATE TABLE t3 (a int, UNIQUE (a) USING INDEX TABLESPACE pg_global)", shared),
+        ("ALTER TABLE ts ADD UNIQUE (a) USING INDEX TABLESPACE nowhere", gone),
+        ("ALTER TABLE ts SET TABLESPACE nowhere", gone),
+        ("ALTER TABLE ts SET TABLESPACE pg_global", shared),
+        ("ALTER INDEX i1 SET TABLESPACE pg_global", shared),
+        ("REINDEX (TABLESPACE pg_global) TABLE ts", shared),
+        (
+            "CREATE DATABASE dd TABLESPACE pg_global",
+            "22023 pg_global cannot be used as default tablespace",
+        ),
+        ("SELECT count(*) FROM pg_class WHERE relname IN ('t2', 't3', 'i2')", "0"),
+    ]);
+}

@@ -182,3 +182,27 @@ fn what_a_transaction_makes_it_has_locked() {
     s.run_each(&["COMMIT"]);
     other.check(&[(locks, "")]);
 }
+
+/// Before the first ANALYZE, and after rows went since the last, what dead rows take is told by the file and what was counted.
+#[test]
+fn the_backlog_knows_what_dead_rows_take_before_they_are_analysed() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE d (a int, b text) WITH (autovacuum_enabled = off)",
+        "INSERT INTO d SELECT g, repeat('x', 100) FROM generate_series(1, 3000) g",
+        "DELETE FROM d WHERE a % 3 = 0",
+    ]);
+    let third = "SELECT dead_tuples, abs(dead_bytes - pg_relation_size('d') / 3.0) < 10 \
+                 FROM ebb_vacuum_backlog WHERE relname = 'd'";
+    s.check(&[
+        ("SELECT reltuples, relpages FROM pg_class WHERE relname = 'd'", "-1|0"),
+        (third, "1000|t"),
+    ]);
+    s.run_each(&["VACUUM d", "ANALYZE d", "DELETE FROM d WHERE a % 3 = 1"]);
+    s.check(&[(
+        "SELECT dead_tuples, abs(dead_bytes - pg_relation_size('d') / 2.0) < 10 \
+         FROM ebb_vacuum_backlog WHERE relname = 'd'",
+        "1000|t",
+    )]);
+}

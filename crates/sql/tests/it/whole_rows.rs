@@ -201,3 +201,44 @@ fn conditions_on_whole_rows_are_read_again() {
         ),
     ]);
 }
+
+/// An alias names columns where they are asked for by name; a table's row, or a view's, has its own type.
+#[test]
+fn a_row_of_a_table_has_its_own_names_under_an_alias() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE n (a int, gone int, b text, v text GENERATED ALWAYS AS (b || '!') VIRTUAL)",
+        "ALTER TABLE n DROP COLUMN gone",
+        "INSERT INTO n VALUES (1, 'z')",
+        "CREATE VIEW nv AS SELECT a, b FROM n",
+        "CREATE TABLE m (a int, b text)",
+        "INSERT INTO m VALUES (1, 'z')",
+        "CREATE VIEW mv AS SELECT row_to_json(x) AS r FROM m x (p, q)",
+    ]);
+    s.check(&[
+        ("SELECT row_to_json(x) FROM n x (p, q, r)", "{\"a\":1,\"b\":\"z\",\"v\":\"z!\"}"),
+        ("SELECT row_to_json(x) FROM m x (p, q)", "{\"a\":1,\"b\":\"z\"}"),
+        ("SELECT to_json(x), x FROM m x (p)", "{\"a\":1,\"b\":\"z\"}|(1,z)"),
+        ("SELECT row_to_json(x) FROM nv x (p, q)", "{\"a\":1,\"b\":\"z\"}"),
+        ("SELECT row_to_json(x) FROM nv x (p)", "{\"a\":1,\"b\":\"z\"}"),
+        ("SELECT row_to_json(r) FROM (SELECT x AS r FROM m x (p, q)) s", "{\"a\":1,\"b\":\"z\"}"),
+        ("SELECT (r).a FROM (SELECT x AS r FROM m x (p, q)) s", "1"),
+        ("SELECT (r).b FROM (SELECT x AS r FROM nv x (p, q)) s", "z"),
+        ("SELECT (x).p, q FROM m x (p, q)", "1|z"),
+        ("SELECT jsonb_agg(x) FROM m x (p, q)", "[{\"a\": 1, \"b\": \"z\"}]"),
+        ("SELECT row_to_json(x) FROM (VALUES (1)) v (z) LEFT JOIN m x (p, q) ON false", "~"),
+        ("SELECT row_to_json(x) FROM (VALUES (1)) v (z) LEFT JOIN nv x (p, q) ON false", "~"),
+        (
+            "SELECT row_to_json(x) FROM (VALUES (1)) v (z) LEFT JOIN nv x (p, q) ON true",
+            "{\"a\":1,\"b\":\"z\"}",
+        ),
+        ("SELECT (SELECT row_to_json(x)) FROM m x (p, q)", "{\"a\":1,\"b\":\"z\"}"),
+        // Rows that have no type of their own are called as the alias says.
+        ("SELECT row_to_json(x) FROM (SELECT a, b FROM m) x (p, q)", "{\"p\":1,\"q\":\"z\"}"),
+        ("WITH w AS (SELECT 1 a, 2 b) SELECT row_to_json(x) FROM w x (p, q)", "{\"p\":1,\"q\":2}"),
+        ("SELECT r FROM mv", "{\"a\":1,\"b\":\"z\"}"),
+    ]);
+    s.run_each(&["ALTER TABLE m RENAME a TO c"]);
+    s.check(&[("SELECT r FROM mv", "{\"c\":1,\"b\":\"z\"}")]);
+}
