@@ -230,11 +230,11 @@ impl Engine {
         buffer::set_backend_type(BackendType::ClientBackend);
         engine.apply_settings();
         if background {
-            engine.start_threads()?;
             if !start.clean {
-                // Nobody waits for it.
+                // Nobody waits for it. Asked for first, that the checkpointer begins with it, however much log there is.
                 engine.checkpoint(CheckpointFlags::AFTER_RECOVERY)?;
             }
+            engine.start_threads()?;
         }
         Ok(engine)
     }

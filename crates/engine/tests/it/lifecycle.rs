@@ -379,6 +379,30 @@ fn unlogged_and_temporary() {
     }
 }
 
+/// Opening does not wait for the checkpoint that follows a recovery (`recovered_twice_from_one_redo_point`); it is made without anybody's asking for it.
+#[test]
+fn a_checkpoint_follows_recovery() {
+    let disk = fresh();
+    let engine = Engine::open(disk.clone(), options()).unwrap();
+    let t = begin(&engine);
+    let id = engine.files.create(&t, DATABASE, Persistence::Permanent).unwrap().id();
+    add_page(&engine, id, Persistence::Permanent, 1).unwrap();
+    t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+    let redo = engine.control().redo;
+    disk.crash();
+    drop(engine);
+    let disk = disk.after_crash(1);
+    let engine = Engine::open(disk, EngineOptions { background: true, ..options() }).unwrap();
+    assert_eq!(contents(&engine, id), [1]);
+    assert_eq!(engine.control().state, engine::control::ClusterState::InProduction);
+    let began = std::time::Instant::now();
+    while engine.control().redo == redo {
+        assert!(began.elapsed() < base::stop::PATIENCE, "no checkpoint comes");
+        std::thread::yield_now();
+    }
+    engine.shutdown().unwrap();
+}
+
 /// What an unlogged relation is reset to is logged, so a checkpoint writes it as it does other logged pages; and who finds
 /// the relation without it, its file's name lost, makes it again.
 #[test]

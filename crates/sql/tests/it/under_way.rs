@@ -325,3 +325,73 @@ fn vacuum_keeps_nothing_back() {
     });
     assert_eq!(held(db, "vacuum.phase.scanning_heap", "VACUUM a", removes_all), "");
 }
+
+/// The description that VACUUM has of a table is of one moment. The snapshots that it cleans under keep no rows; those keep theirs by which it
+/// looks the catalogs up.
+#[test]
+fn a_description_is_of_one_moment_for_vacuum_too() {
+    let db = Database::new();
+    let (db, mut s, mut holder) = (&db, db.session(), db.session());
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "CREATE INDEX t_a ON t (a)",
+        "INSERT INTO t VALUES (1)",
+    ]);
+    for statement in ["VACUUM t", "VACUUM (ANALYZE) t"] {
+        // It comes for a description under the lock on the table if there is a newer one.
+        holder.run_each(&["BEGIN", "LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE"]);
+        s.run_each(&["SELECT * FROM t"]);
+        std::thread::scope(|scope| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let worker = scope.spawn(move || {
+                let mut vacuum = db.session();
+                vacuum.run_each(&["SELECT * FROM t"]);
+                let subject: base::stop::Subject = receiver.recv().unwrap();
+                subject.run(|| vacuum.run(statement))
+            });
+            let loading = base::stop::arm("engine.catalog.load.indexes");
+            sender.send(loading.subject()).unwrap();
+            let began = Instant::now();
+            while s.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+                assert!(began.elapsed() < base::stop::PATIENCE, "does not wait: {statement}");
+                std::thread::yield_now();
+            }
+            holder.run_each(&[
+                "COMMENT ON TABLE t IS 'x'",
+                "GRANT SELECT ON t TO public",
+                "COMMIT",
+            ]);
+            loading.wait_reached();
+            for name in ["t_b", "t_a"] {
+                let from = if name == "t_b" { "t_a" } else { "t_b" };
+                s.run_each(&[&format!("ALTER INDEX {from} RENAME TO {name}"), "VACUUM pg_class"]);
+            }
+            loading.release();
+            assert_eq!(worker.join().unwrap(), "", "{statement}");
+        });
+        s.run_each(&["REVOKE SELECT ON t FROM public"]);
+    }
+}
+
+/// VACUUM of a table ends with that of its TOAST table: until then nobody takes the table away, or vacuums it beside.
+#[test]
+fn a_table_stays_locked_while_its_toast_table_is_vacuumed() {
+    let db = Database::new();
+    let (db, mut s) = (&db, db.session());
+    s.run_each(&["CREATE TABLE t (a int, b text)", "SET lock_timeout = '10ms'"]);
+    std::thread::scope(|scope| {
+        let between = base::stop::arm("sql.vacuum.before_toast");
+        let subject = between.subject();
+        let worker = scope.spawn(move || subject.run(|| db.session().run("VACUUM t")));
+        between.wait_reached();
+        let refused = "55P03 canceling statement due to lock timeout";
+        for statement in ["TRUNCATE t", "DROP TABLE t", "ALTER TABLE t ADD c int", "VACUUM t"] {
+            s.check(&[(statement, refused)]);
+        }
+        s.check(&[("INSERT INTO t VALUES (1, 'x')", "")]);
+        between.release();
+        assert_eq!(worker.join().unwrap(), "");
+    });
+    s.check(&[("TRUNCATE t", ""), ("DROP TABLE t", "")]);
+    s.check(&[("SELECT count(*) FROM pg_locks WHERE mode = 'ShareUpdateExclusiveLock'", "0")]);
+}
