@@ -89,6 +89,12 @@ impl LateValue for KeptValue {
             Place::Compressed { data, .. } => data.len() + COMPRESSED_HEADER,
         }
     }
+    fn is_compressed(&self) -> bool {
+        match &self.place {
+            Place::OutOfLine(p) => p.compressed,
+            Place::Compressed { .. } => true,
+        }
+    }
     fn len_in_row(&self) -> usize {
         match &self.place {
             Place::OutOfLine(_) => EXTERNAL_SIZE,

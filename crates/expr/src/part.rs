@@ -21,6 +21,8 @@ enum Part {
     Length,
     /// Its length where it is kept.
     KeptLength,
+    /// How it is compressed where it is kept.
+    Compression,
     /// The characters before the one at argument 1 plus argument 2.
     Substring,
     /// The bytes before the one at argument 1 plus argument 2.
@@ -44,6 +46,7 @@ fn part_of(symbol: &str) -> Option<Part> {
     Some(match symbol {
         "textoctetlen" | "bpcharoctetlen" | "byteaoctetlen" => Part::Length,
         "pg_column_size" => Part::KeptLength,
+        "pg_column_compression" => Part::Compression,
         "text_substr" => Part::Substring,
         "bytea_substr" => Part::ByteSubstring,
         "text_left" => Part::Left,
@@ -71,6 +74,8 @@ impl PartCode {
         let Some(Datum::Late(late)) = row.get(self.slot) else { return Ok(None) };
         let length = |n: usize| i32::try_from(n).map(Datum::Int4);
         match self.part {
+            Part::Compression if late.is_compressed() => return Ok(Some(Datum::text("lz4"))),
+            Part::Compression => return Ok(Some(Datum::Null)),
             _ if late.is_read() && self.part != Part::KeptLength => return Ok(None),
             Part::Length => return Ok(length(late.len()).ok()),
             Part::KeptLength => return Ok(length(late.kept_len()).ok()),

@@ -31,6 +31,8 @@ pub trait LateValue: std::fmt::Debug + Send + Sync {
     fn len(&self) -> usize;
     /// How many bytes it takes where it is kept.
     fn kept_len(&self) -> usize;
+    /// Is it compressed where it is kept?
+    fn is_compressed(&self) -> bool;
     /// How many bytes it takes in its row.
     fn len_in_row(&self) -> usize;
     /// Bytes of its on-page form, from `start` on, `len` of them or up to its end. No more is read than that takes.
@@ -111,6 +113,9 @@ mod tests {
         }
         fn kept_len(&self) -> usize {
             4
+        }
+        fn is_compressed(&self) -> bool {
+            false
         }
         fn len_in_row(&self) -> usize {
             4

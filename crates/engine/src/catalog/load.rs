@@ -158,6 +158,7 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                 },
                 collation: r.oid("attcollation"),
                 storage: r.char("attstorage"),
+                compression: r.char("attcompression"),
                 len: i16::try_from(r.int("attlen")).unwrap_or(-1),
                 align: match r.char("attalign") {
                     b'd' => 8,

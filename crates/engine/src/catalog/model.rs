@@ -118,6 +118,8 @@ pub struct Column {
     pub collation: Oid,
     /// `attstorage`: p, e, m, x
     pub storage: u8,
+    /// `attcompression`: p, l, or 0 for neither
+    pub compression: u8,
     /// `attlen`, -1 varlena, -2 cstring
     pub len: i16,
     /// `attalign` in bytes

@@ -42,6 +42,9 @@ impl LateValue for Kept {
     fn kept_len(&self) -> usize {
         77
     }
+    fn is_compressed(&self) -> bool {
+        true
+    }
     fn len_in_row(&self) -> usize {
         18
     }

@@ -181,7 +181,11 @@ impl Ddl<'_> {
                 self.set_attribute(table, number, "attstorage", Datum::Char(letter))?;
                 rewrite::ensure_toast(self.state(), table.oid)
             }
-            A::SetCompression { .. } => Ok(()),
+            A::SetCompression { column, compression } => {
+                let found = column_of(table, column)?;
+                let letter = super::table::compression_letter(compression, found.ty.oid)?;
+                self.set_attribute(table, found.number, "attcompression", Datum::Char(letter))
+            }
             A::SetColumnOptions { column, options } => {
                 self.column_options(table, column, Some(options), &[])
             }

@@ -485,6 +485,7 @@ fn set_type(row: &mut Row, ty: expr::TypeRef) {
     row.set("attbyval", Datum::Bool(info.is_some_and(|i| i.by_value)));
     row.set("attalign", Datum::Char(info.map_or(b'd', |i| i.align as u8)));
     row.set("attstorage", Datum::Char(info.map_or(b'x', |i| i.storage as u8)));
+    row.set("attcompression", Datum::Char(0));
 }
 
 /// There is no cast to the new type but one that would have to be written.

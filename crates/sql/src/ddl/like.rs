@@ -112,6 +112,9 @@ impl Ddl<'_> {
             if pattern.has("storage") {
                 new.storage = Some(column.storage);
             }
+            if pattern.has("compression") {
+                new.compression = column.compression;
+            }
             match &column.default {
                 Some(default) if column.is_generated() && pattern.has("generated") => {
                     let env = std::rc::Rc::clone(self.session.env());

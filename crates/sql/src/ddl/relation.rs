@@ -34,6 +34,8 @@ pub struct NewColumn {
     pub identity: Option<Identity>,
     /// STORAGE
     pub storage: Option<u8>,
+    /// COMPRESSION, as `attcompression` has it.
+    pub compression: u8,
     /// COLLATE
     pub collation: Option<Oid>,
 }
@@ -49,6 +51,7 @@ impl NewColumn {
             generated: None,
             identity: None,
             storage: None,
+            compression: 0,
             collation: None,
         }
     }
@@ -369,6 +372,9 @@ pub fn insert_column(
         );
     if let Some(storage) = c.storage {
         row = row.char("attstorage", storage);
+    }
+    if c.compression != 0 {
+        row = row.char("attcompression", c.compression);
     }
     if let Some(collation) = c.collation {
         row = row.oid("attcollation", collation);

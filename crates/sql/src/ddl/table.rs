@@ -312,6 +312,9 @@ impl Ddl<'_> {
             check_storage(letter, ty.oid)?;
             column.storage = Some(letter);
         }
+        if let Some(method) = &def.compression {
+            column.compression = compression_letter(method, ty.oid)?;
+        }
         if let Some(names) = &def.collation {
             let found = column_collation(names, ty.oid);
             column.collation =
@@ -661,6 +664,28 @@ pub fn check_storage(letter: u8, ty: Oid) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// A method of compression as `attcompression` letter; 0 is the default. It is what the catalog says: all that is compressed is by LZ4.
+///
+/// # Errors
+/// `0A000`, `22023`
+pub fn compression_letter(method: &str, ty: Oid) -> Result<u8> {
+    if method == "default" {
+        return Ok(0);
+    }
+    if types::type_info(ty).is_some_and(|i| i.storage == 'p') {
+        bail!(
+            FEATURE_NOT_SUPPORTED,
+            "column data type {} does not support compression",
+            types::format_type(ty, -1)
+        );
+    }
+    match method {
+        "pglz" => Ok(b'p'),
+        "lz4" => Ok(b'l'),
+        _ => bail!(INVALID_PARAMETER_VALUE, "invalid compression method \"{method}\""),
+    }
 }
 
 /// Forgets what ANALYZE found in a column.

@@ -213,6 +213,46 @@ fn system_columns_and_storage_stay_as_they_are() {
     ]);
 }
 
+/// What COMPRESSION names is written down, and given on; how a value is compressed, its row says.
+#[test]
+fn compression_is_written_down() {
+    let db = Database::new();
+    let mut s = db.session();
+    let no = "0A000 column data type integer does not support compression";
+    let methods = "SELECT string_agg(attname || ':' || attcompression, ' ' ORDER BY attnum) FROM pg_attribute \
+                   WHERE attrelid = '_'::regclass AND attnum > 0";
+    let of = |table: &str| methods.replace('_', table);
+    s.check(&[
+        ("CREATE TABLE t (a int, b text COMPRESSION pglz, c text COMPRESSION lz4, d text COMPRESSION default)", ""),
+        (&of("t"), "a: b:p c:l d:"),
+        ("CREATE TABLE u (a int COMPRESSION pglz)", no),
+        ("CREATE TABLE u (a text COMPRESSION zip)", "22023 invalid compression method \"zip\""),
+        ("ALTER TABLE t ALTER a SET COMPRESSION pglz", no),
+        ("ALTER TABLE t ALTER b SET COMPRESSION zip", "22023 invalid compression method \"zip\""),
+        ("ALTER TABLE t ALTER x SET COMPRESSION lz4", "42703 column \"x\" of relation \"t\" does not exist"),
+        ("ALTER TABLE t ALTER ctid SET COMPRESSION lz4", "0A000 cannot alter system column \"ctid\""),
+        ("ALTER TABLE t ALTER a SET COMPRESSION default", ""),
+        ("ALTER TABLE t ALTER b SET COMPRESSION default", ""),
+        ("ALTER TABLE t ALTER d SET COMPRESSION pglz", ""),
+        ("CREATE TABLE u (LIKE t INCLUDING COMPRESSION)", ""),
+        ("CREATE TABLE v (LIKE t)", ""),
+        ("VACUUM FULL t", ""),
+        (&of("t"), "a: b: c:l d:p"),
+        (&of("u"), "a: b: c:l d:p"),
+        (&of("v"), "a: b: c: d:"),
+        ("ALTER TABLE t ALTER c TYPE varchar", ""),
+        (&of("t"), "a: b: c: d:p"),
+        ("ALTER TABLE t ALTER b SET STORAGE external, ALTER c SET STORAGE main", ""),
+        ("INSERT INTO t SELECT 1, repeat('b', 20000), repeat('c', 5000), repeat(g::text, 90000) FROM generate_series(1, 1) g", ""),
+        ("INSERT INTO t VALUES (2, 'b', 'c')", ""),
+        (
+            "SELECT pg_column_compression(a), pg_column_compression(b), pg_column_compression(c), pg_column_compression(d) FROM t ORDER BY t.a",
+            "||lz4|lz4\n|||",
+        ),
+        ("SELECT a FROM t WHERE pg_column_compression(c) = 'lz4'", "1"),
+    ]);
+}
+
 #[test]
 fn an_index_that_cannot_be_a_key_says_why() {
     let db = Database::new();

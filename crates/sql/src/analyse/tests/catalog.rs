@@ -32,6 +32,7 @@ fn column(number: i32, name: &str, ty: TypeRef) -> Column {
         missing: None,
         collation: Oid(0),
         storage: b'p',
+        compression: 0,
         len: -1,
         align: 4,
         statistics_target: None,

@@ -120,6 +120,7 @@ impl Db {
                 missing: None,
                 collation: info.collation,
                 storage: b'p',
+                compression: 0,
                 len: info.len,
                 align: info.align_bytes() as u8,
                 statistics_target: None,
