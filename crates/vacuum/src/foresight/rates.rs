@@ -75,7 +75,7 @@ const KINDS: [Kind; COUNT] = [
     ("index_page", 1.8, Pace::Visit, Part::Indexes),
     ("index_entry", 0.04, Pace::Search, Part::Indexes),
     ("retail_entry", 0.1, Pace::Search, Part::Indexes),
-    ("vacuum", 1600.0, Pace::Search, Part::One),
+    ("vacuum", 700.0, Pace::Search, Part::One),
 ];
 
 fn counts(work: &Work) -> [f64; COUNT] {
@@ -321,7 +321,16 @@ mod tests {
     #[test]
     fn what_any_vacuum_takes_is_unlearned_from_short_ones() {
         let mut rates = Rates::default();
-        let some = Work { heap_pages: 1000.0, ..Work::default() };
+        // A little of everything, none of it more than what any vacuum takes.
+        let some = Work {
+            heap_pages: 250.0,
+            reaped_pages: 500.0,
+            records: 400.0,
+            wal_bytes: 300.0 * 1024.0,
+            reads: 380.0,
+            index_pages: 350.0,
+            ..Work::default()
+        };
         (0..30).for_each(|_| rates.learn(&some, 0.05));
         let none = Work::default();
         assert!(rates.taught[FIXED] > 2.0);
