@@ -107,6 +107,7 @@ impl Btree {
             builder.finish(meta_page)?;
             self.shared.root.store(0, Memory::Relaxed);
             self.shared.rightmost.store(0, Memory::Relaxed);
+            self.shared.early.forget_all();
         }
         Ok(outcome)
     }

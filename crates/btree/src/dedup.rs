@@ -9,13 +9,14 @@
 //! # Locks
 //! Heap pages are read while the leaf is latched: index before heap. No clean-up lock is needed: only VACUUM
 //! frees heap addresses, and it visits every leaf (or finds it changed) after this.
+//! What goes is noted for it ([`crate::early`]).
 
 use crate::apply;
 use crate::insert::{Liveness, TupleLiveness};
 use crate::log::{Block, Change};
-use crate::removal::{Removal, each};
+use crate::removal::{Removal, each, pack};
 use crate::tree::{Btree, WritePage};
-use base::{BlockNumber, Result, Tid};
+use base::{BlockNumber, Fork, Result, Tid};
 use page::btree::{self as layout, Item, PageRef};
 use std::collections::{HashMap, HashSet};
 
@@ -57,11 +58,28 @@ impl Btree {
     /// Removes the entries whose line pointers say Dead.
     pub(crate) fn delete_known_dead(&self, page: &mut WritePage) {
         let view = page.view();
-        let mut removal = Removal::default();
+        let (mut removal, mut addresses) = (Removal::default(), Vec::new());
         for offset in (view.first_data()..=view.count()).filter(|o| view.is_dead(*o)) {
             removal.push_whole(view, offset);
+            addresses.extend(view.item(offset).tids().map(pack));
         }
-        self.remove(Change::Delete, page, &mut removal, false);
+        self.remove_early(page, &mut removal, &addresses);
+    }
+
+    /// Removes entries, those of `addresses`, for which VACUUM has not come yet.
+    fn remove_early(&self, page: &mut WritePage, removal: &mut Removal, addresses: &[u64]) {
+        if addresses.is_empty() {
+            return;
+        }
+        self.note_early(addresses);
+        self.remove(Change::Delete, page, removal, false);
+    }
+
+    /// These have lost their entries, or do so while their leaf is latched.
+    pub(crate) fn note_early(&self, addresses: &[u64]) {
+        // A length that is not to be had leaves room for a few.
+        let pages = || self.rel.len_blocks(Fork::Main).map_or(0, |len| len.0 as usize);
+        self.shared.early.note(addresses, pages);
     }
 
     /// Asks about the tuples of the heap blocks that hold most of the page's duplicates, and removes the entries
@@ -105,9 +123,10 @@ impl Btree {
         if dead.is_empty() {
             return Ok(());
         }
-        let mut removal = Removal::default();
+        let (mut removal, mut addresses) = (Removal::default(), Vec::new());
         removal.find(view, |some| each(some, |tid| dead.contains(&tid)));
-        self.remove(Change::Delete, page, &mut removal, false);
+        removal.each_found(|address| addresses.push(address));
+        self.remove_early(page, &mut removal, &addresses);
         Ok(())
     }
 }

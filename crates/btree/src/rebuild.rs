@@ -180,6 +180,7 @@ impl Btree {
         self.shared.root.store(0, Memory::Relaxed);
         self.shared.rightmost.store(0, Memory::Relaxed);
         self.shared.rebuilds.fetch_add(1, Memory::SeqCst);
+        self.shared.early.forget_all();
         Ok(xid)
     }
 

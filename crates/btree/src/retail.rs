@@ -9,6 +9,7 @@
 //! tree.add_retail_key(&mut keys, &values, tid)?;          // for each dead tuple; in any order
 //! let stats = tree.retail_batch(&mut keys, &mut control)?; // sorts them, removes their entries, forgets them
 //! // stats.missing: the addresses that had no entry under their key; only a bulk deletion can tell whether they have any.
+//! // What is known to have lost its entry (`early`) is neither looked up nor missing.
 //! ```
 //!
 //! # Invariants
@@ -44,7 +45,7 @@ pub struct RetailStats {
     pub removed: u64,
     /// Leaves visited.
     pub leaves: u64,
-    /// Addresses not found under their key: only a bulk deletion can tell whether they have entries.
+    /// Addresses not found under their key, and not known to have lost their entries: only a bulk deletion can tell whether they have any.
     pub missing: Vec<Tid>,
     /// Pages deleted.
     pub pages_deleted: u32,
@@ -94,13 +95,16 @@ impl RetailPass<'_> {
         let (mut stats, mut removal) = (RetailStats::default(), Removal::default());
         loop {
             let part = self.parts.lock().next();
-            let Some(Part { refs, unsorted }) = part else { return Ok(stats) };
+            let Some(Part { refs, unsorted }) = part else { break };
             if unsorted {
                 self.tree.sort_keys(self.bytes, refs);
             }
             let keys = KeyList::new(self.bytes, refs);
             self.tree.delete_sorted(keys, dead, &mut removal, &mut stats, control)?;
         }
+        // Those that went since the pass began.
+        self.tree.shared.early.take(&mut stats.missing, |tid| pack(*tid));
+        Ok(stats)
     }
 }
 
@@ -141,8 +145,15 @@ impl Btree {
             0 | 1 => 1,
             n => (n * PARTS).min(keys.len() / PART_MIN + 1),
         };
+        keys.drop_early(&self.shared.early);
         let (bytes, parts) = keys.parts(parts);
         RetailPass { tree: self, bytes, parts: Mutex::new(PARTS_RANK, parts.into_iter()) }
+    }
+
+    /// Of rows that no entry of this index leads to any more, and whose addresses stay theirs for now: they will not be missed.
+    pub fn note_removed(&self, rows: &[Tid]) {
+        let addresses: Vec<u64> = rows.iter().copied().map(pack).collect();
+        self.note_early(&addresses);
     }
 
     fn delete_sorted(

@@ -2,6 +2,8 @@
 //! The keys of dead rows, as they are collected for retail deletion: in one buffer, sorted by an abbreviation first, cut into parts for
 //! several threads.
 
+use crate::early::EarlyRemoved;
+use crate::removal::pack;
 use crate::schema::Value;
 use crate::tree::Btree;
 use base::{BlockNumber, OffsetNumber, Result, Tid};
@@ -130,6 +132,12 @@ pub(crate) struct Part<'k> {
 const SAMPLES: usize = 16;
 
 impl RetailKeys {
+    /// Leaves out those whose entries are known to be gone.
+    pub(crate) fn drop_early(&mut self, early: &EarlyRemoved) {
+        let RetailKeys { bytes, refs, .. } = self;
+        early.take(refs, |key| pack(KeyList::new(bytes, &[*key]).tid(0)));
+    }
+
     /// The keys' bytes, and the keys cut into about so many parts.
     pub(crate) fn parts(&mut self, parts: usize) -> (&[u8], Vec<Part<'_>>) {
         let unsorted = std::mem::take(&mut self.unsorted);

@@ -9,6 +9,7 @@
 //! A split whose link never reached the parent is marked on its left half; the next writer to come by finishes it.
 
 use crate::apply;
+use crate::early::EarlyRemoved;
 use crate::gone::GoneLeaves;
 use crate::log::{Block, Change};
 use crate::schema::{Bound, KeySchema};
@@ -96,6 +97,8 @@ pub(crate) struct Shared {
     pub(crate) still: AtomicU32,
     /// Leaves that scans pass over.
     pub(crate) gone: GoneLeaves,
+    /// Whose entries VACUUM will look for in vain.
+    pub(crate) early: EarlyRemoved,
     /// The next XID when each of those began who delete entries without a snapshot, and are at it.
     visits: Mutex<SmallVec<[u64; 4]>>,
 }
@@ -174,6 +177,7 @@ impl Btree {
                     deletion: Mutex::new(DELETION_RANK, ()),
                     still: AtomicU32::new(0),
                     gone: GoneLeaves::default(),
+                    early: EarlyRemoved::default(),
                     visits: Mutex::new(VISITS_RANK, SmallVec::new()),
                 })
             })
@@ -198,6 +202,7 @@ impl Btree {
         let mut page = self.write_pinned(pinned);
         let meta = Meta::empty(self.schema.all_equal_image());
         self.execute(Change::Meta, &mut [Block::init(&mut page, apply::meta(meta))]);
+        self.shared.early.forget_all();
         Ok(())
     }
 

@@ -293,6 +293,9 @@ impl BulkPass<'_> {
             self.tree.none_retired()?;
         }
         let shared = &self.tree.shared;
+        if let Some(dead) = dead {
+            shared.early.forget(dead);
+        }
         shared.free_known.store(true, Memory::SeqCst);
         part.stats.pages_deleted = shared.free.lock().len() as u32;
         part.stats.pages_free = self.tree.count_free().min(part.stats.pages_deleted);

@@ -9,7 +9,7 @@ use base::{Error, Oid, RelationId, Result};
 use btree::{Btree, FastCompare, IncludedColumn, KeyColumn, KeySchema};
 use buffer::{Persistence, RelationHandle};
 use heap::{Heap, HeapContext};
-use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
+use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc};
 use std::sync::Arc;
 use types::{Datum, oids};
 
@@ -97,12 +97,13 @@ pub fn tuple_desc(columns: &[Column]) -> TupleDesc {
 }
 
 /// What dead line pointers of `table` keep: its first columns, up to the last one that is a key of a plain index
-/// ([`is_plain`]). None: nothing.
-pub fn dead_keys(table: &Table) -> Option<Arc<TupleDesc>> {
+/// ([`is_plain`]), or those of them that are keys. None: nothing.
+pub fn dead_keys(table: &Table) -> Option<Arc<StubDesc>> {
     let plain = table.indexes.iter().filter(|i| is_plain(i));
-    let last = plain.flat_map(|i| &i.columns[..i.key_columns]).map(|c| c.column).max()?;
-    let columns = table.columns.get(..usize::try_from(last).ok()?)?;
-    Some(Arc::new(tuple_desc(columns)))
+    let keys = plain.flat_map(|i| &i.columns[..i.key_columns]);
+    let keys: Vec<usize> = keys.filter_map(|c| usize::try_from(c.column).ok()).collect();
+    let columns = table.columns.get(..*keys.iter().max()?)?;
+    Some(Arc::new(StubDesc::new(tuple_desc(columns), |i| keys.contains(&(i + 1)))))
 }
 
 /// True if every row has an entry in the index, whose keys are columns of the row as they are.

@@ -75,7 +75,8 @@ impl Storage {
         let rel = self.heap.pool.open(heap_id, persistence);
         // The index is on the first two columns: value id and chunk number.
         let keys = TupleDesc::new(vec![PhysicalAttr::new(4, 4); 2]);
-        let options = HeapOptions { dead_keys: Some(Arc::new(keys)), ..HeapOptions::default() };
+        let options =
+            HeapOptions { dead_keys: Some(Arc::new(keys.into())), ..HeapOptions::default() };
         let heap = Heap::new(rel, Arc::clone(&self.heap), options);
         let tree = self.toast_index(index_id, persistence)?;
         Ok(HeapToast::new(heap, Arc::new(BtreeToastIndex { tree }), table))

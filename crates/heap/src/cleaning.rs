@@ -94,7 +94,7 @@ impl Planned {
             let goes_on = if self.plan.dead.get(n) == Some(&root) {
                 let kept = self.plan.kept[n];
                 n += 1;
-                f(root, KeySource::of_tuple(&page.tuple(kept.from), kept.size).as_ref())?
+                f(root, kept.source(page, &self.plan.stubs).as_ref())?
             } else {
                 f(root, KeySource::of_stub(page.item(root)).as_ref())?
             };
@@ -116,7 +116,7 @@ impl Planned {
     ) -> Result<bool> {
         let (roots, dead, kept) = (&self.found.dead_items, &self.plan.dead, &self.plan.kept);
         let source = |root: OffsetNumber, of_tuple: Option<&KeptKey>| match of_tuple {
-            Some(kept) => KeySource::of_tuple(&page.tuple(kept.from), kept.size),
+            Some(kept) => kept.source(page, &self.plan.stubs),
             None => KeySource::of_stub(page.item(root)),
         };
         let Some(&first) = roots.first() else { return Ok(true) };

@@ -12,7 +12,7 @@ use crate::visibility_map::{MapPin, VisibilityMap};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, Result, Tid, Xid};
 use buffer::{OwnedWriteGuard, Persistence, RelationHandle, Strategy, WriteGuard};
-use page::tuple::TupleDesc;
+use page::tuple::{StubDesc, TupleDesc};
 use page::{Page, visibility};
 use txn::{Scope, Wait};
 use wal::{BlockFlags, CriticalSection, RecordBuilder};
@@ -26,9 +26,9 @@ pub struct HeapOptions {
     pub toast: Option<Arc<dyn ToastStore>>,
     /// The tuples' layout and how each column may be stored, needed with `toast`.
     pub storage: Option<Arc<(TupleDesc, Vec<AttrStorage>)>>,
-    /// The first columns, up to the last that is a key of a plain index: what dead line pointers keep, so that their
-    /// index entries can be looked up. None: nothing.
-    pub dead_keys: Option<Arc<TupleDesc>>,
+    /// The first columns, up to the last that is a key of a plain index, and which of them are: what dead line pointers keep, so that
+    /// their index entries can be looked up. None: nothing.
+    pub dead_keys: Option<Arc<StubDesc>>,
     /// What it is called in errors.
     pub name: Arc<str>,
     /// Its `pg_class.oid`, as waits for its rows show it; none: its file's number, as for catalogs.

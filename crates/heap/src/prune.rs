@@ -28,7 +28,7 @@ use page::tuple::{
     CHAIN_SHORTENED, COMBO_CID, HOT_UPDATED, MAX_TUPLES_PER_PAGE, TupleView, XMAX_COMMITTED,
     XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
 };
-use page::tuple::{StubSize, TupleDesc, stub_size};
+use page::tuple::{KeySource, StubDesc, StubSize, form_stub, stub_size};
 use page::{ItemId, Page, flags, visibility};
 
 /// What a tuple is to a cleaner.
@@ -109,6 +109,8 @@ pub struct PrunePlan {
     pub dead: Vec<OffsetNumber>,
     /// What each of `dead` keeps.
     pub kept: Vec<KeptKey>,
+    /// Of those that keep their keys alone: these.
+    pub stubs: Vec<u8>,
     /// Line pointers that become unused.
     pub unused: Vec<OffsetNumber>,
     /// Tuples that lead elsewhere from now on.
@@ -147,11 +149,12 @@ impl PrunePlan {
     pub fn needs_cleanup_lock(&self) -> bool {
         self.compact || (self.removes() && !self.reap)
     }
-    /// Decides how much the line pointers that become dead keep: the first so many attributes of `desc`.
-    pub(crate) fn keep_keys(&mut self, page: &Page, desc: &TupleDesc, attributes: usize) {
+    /// Decides how much the line pointers that become dead keep: the first so many attributes of `stubs`, or the keys among them.
+    pub(crate) fn keep_keys(&mut self, page: &Page, stubs: &StubDesc, attributes: usize) {
         if attributes == 0 || self.kept.is_empty() {
             return;
         }
+        let desc = stubs.desc();
         let fixed = desc.fixed_stub(attributes);
         for kept in &mut self.kept {
             if page.item_id(kept.from).is_normal() {
@@ -160,6 +163,11 @@ impl PrunePlan {
                     Some(size) if tuple.holds_plain(size) => size,
                     _ => stub_size(&tuple, desc, attributes),
                 };
+                let at = self.stubs.len() as u16;
+                let alone = form_stub(&tuple, stubs, attributes, kept.size, &mut self.stubs);
+                if let Some(size) = alone {
+                    (kept.size, kept.formed) = (size, Some(at));
+                }
             }
         }
     }
@@ -185,6 +193,23 @@ pub struct KeptKey {
     pub from: OffsetNumber,
     /// How much of it.
     pub size: StubSize,
+    /// Its keys alone, and this is where they stand in [`PrunePlan::stubs`]: all of what is kept, `size.len` bytes.
+    pub formed: Option<u16>,
+}
+
+impl KeptKey {
+    /// What is kept, if it is the keys alone. `stubs` are the plan's.
+    pub(crate) fn formed_in<'p>(&self, stubs: &'p [u8]) -> Option<&'p [u8]> {
+        let at = usize::from(self.formed?);
+        stubs.get(at..at + usize::from(self.size.len))
+    }
+    /// Where its keys are read. `page` is as it was when the plan was made.
+    pub(crate) fn source<'p>(&self, page: &'p Page, stubs: &'p [u8]) -> Option<KeySource<'p>> {
+        match self.formed_in(stubs) {
+            Some(stub) => KeySource::of_stub(stub),
+            None => KeySource::of_tuple(&page.tuple(self.from), self.size),
+        }
+    }
 }
 
 /// What planning learned about a page: its state once the plan is carried out.
@@ -619,7 +644,10 @@ pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
     }
     for (i, &offset) in plan.dead.iter().enumerate() {
         let kept = plan.kept.get(i).copied().unwrap_or_default();
-        let stub = page.cut_to_key(kept.from, kept.size);
+        let stub = match kept.formed_in(&plan.stubs) {
+            Some(stub) => page.put_stub(kept.from, stub),
+            None => page.cut_to_key(kept.from, kept.size),
+        };
         page.set_item_id(offset, stub.map_or(ItemId::DEAD, |(at, len)| ItemId::dead(at, len)));
     }
     for &offset in &plan.unused {

@@ -293,6 +293,8 @@ const P_LINKS: u8 = 16;
 const P_OFFSET_RUNS: u8 = 32;
 /// Among the unused are some that index entries led to.
 const P_FREES_ROOTS: u8 = 64;
+/// In the number of attributes that are kept: they are the keys alone, whose bytes come at the end of what is kept.
+const FORMED: u16 = 1 << 15;
 /// In a link's first number: it stays in its HOT chain.
 const LINK_HOT: u16 = 1 << 15;
 
@@ -301,7 +303,7 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     let dead = offset_runs(&plan.dead);
     let unused = offset_runs(&plan.unused);
     let offset_runs = 2 * (dead.len() + unused.len()) < plan.dead.len() + plan.unused.len();
-    let common = plan.kept.first().map_or(StubSize::default(), |k| k.size);
+    let common = plan.kept.first().copied().unwrap_or_default();
     let keys = plan.kept.iter().any(|k| k.size.natts > 0);
     let runs = freeze_runs(&plan.freeze);
     let in_runs = 2 * runs.len() < plan.freeze.len();
@@ -356,18 +358,25 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     }
     if keys {
         // Most keep as much as the first, of their own tuple.
-        let as_usual = |i: usize, k: &KeptKey| plan.dead[i] == k.from && k.size == common;
+        let attributes = |k: &KeptKey| k.size.natts | if k.formed.is_some() { FORMED } else { 0 };
+        let as_usual = |i: usize, k: &KeptKey| {
+            plan.dead[i] == k.from
+                && (attributes(k), k.size.len) == (attributes(&common), common.size.len)
+        };
         let other = || plan.kept.iter().enumerate().filter(|(i, k)| !as_usual(*i, k));
-        put(common.natts);
-        put(common.len);
+        put(attributes(&common));
+        put(common.size.len);
         put(other().count() as u16);
         for (i, kept) in other() {
             put(i as u16);
             put(kept.from.0);
-            put(kept.size.natts);
+            put(attributes(kept));
             put(kept.size.len);
         }
+        let formed = plan.kept.iter().filter_map(|k| k.formed_in(&plan.stubs));
+        formed.for_each(|stub| out.extend_from_slice(stub));
     }
+    let mut put = |n: u16| out.extend_from_slice(&n.to_le_bytes());
     if !plan.links.is_empty() {
         put(plan.links.len() as u16);
         for link in &plan.links {
@@ -464,13 +473,21 @@ pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PruneP
         plan.freeze.extend(run(n & 0x3FFF, len).map(how));
     }
     if kind & P_KEYS != 0 {
-        let size = StubSize { natts: d.u16()?, len: d.u16()? };
-        plan.kept = plan.dead.iter().map(|&from| KeptKey { from, size }).collect();
+        let kept = |d: &mut Decoder<'_>, from| -> Result<KeptKey> {
+            let (natts, len) = (d.u16()?, d.u16()?);
+            let size = StubSize { natts: natts & !FORMED, len };
+            Ok(KeptKey { from, size, formed: (natts & FORMED != 0).then_some(0) })
+        };
+        let common = kept(&mut d, OffsetNumber(0))?;
+        plan.kept = plan.dead.iter().map(|&from| KeptKey { from, ..common }).collect();
         for _ in 0..d.u16()? {
             let at = usize::from(d.u16()?);
             let from = d.offset()?;
-            let size = StubSize { natts: d.u16()?, len: d.u16()? };
-            *plan.kept.get_mut(at).ok_or_else(damaged)? = KeptKey { from, size };
+            *plan.kept.get_mut(at).ok_or_else(damaged)? = kept(&mut d, from)?;
+        }
+        for kept in plan.kept.iter_mut().filter(|k| k.formed.is_some()) {
+            kept.formed = Some(u16::try_from(plan.stubs.len()).map_err(|_| damaged())?);
+            plan.stubs.extend_from_slice(d.take(usize::from(kept.size.len))?);
         }
     }
     if kind & P_LINKS != 0 {

@@ -21,7 +21,7 @@ use crate::plan::{VacuumMode, VacuumPlan};
 use crate::progress::{VacuumProgress, set};
 use crate::quiet::Seen;
 use crate::skip::Chosen;
-use base::{BlockNumber, OffsetNumber, Result, Xid};
+use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use buffer::PinnedPage;
 use heap::visibility_map::ALL_FROZEN;
 use heap::{
@@ -163,6 +163,8 @@ pub(crate) struct HeapPass<'a> {
     pub in_use: Vec<BlockNumber>,
     /// There will be a second turn for such a page.
     pub comes_back: bool,
+    /// Dead rows that no index leads to any more, left since somebody used their pages.
+    pub without_entries: Vec<Tid>,
 }
 
 impl<'a> HeapPass<'a> {
@@ -196,6 +198,7 @@ impl<'a> HeapPass<'a> {
             puts_off: false,
             in_use: Vec::new(),
             comes_back: false,
+            without_entries: Vec::new(),
         }
     }
 
@@ -226,6 +229,7 @@ impl<'a> HeapPass<'a> {
                 puts_off: self.puts_off,
                 in_use: Vec::new(),
                 comes_back: false,
+                without_entries: Vec::new(),
             })
             .collect()
     }
@@ -238,6 +242,7 @@ impl<'a> HeapPass<'a> {
         self.keys.absorb(other.keys);
         self.middle.absorb(other.middle);
         self.in_use.extend(other.in_use);
+        self.without_entries.extend(other.without_entries);
         if let (Some(own), Some(theirs)) = (&mut self.one_visit, other.one_visit) {
             own.absorb(theirs);
         }

@@ -81,6 +81,9 @@ pub trait IndexVacuum: Send + Sync {
         control: &mut VacuumControl<'_>,
     ) -> Result<(RetailStats, Vec<Tid>)>;
 
+    /// These rows have no entries any more, but are there still: the next vacuum need not look for them.
+    fn note_removed(&self, rows: &[Tid]);
+
     /// The end of a vacuum; `stats` of its last pass, if there was one.
     ///
     /// # Errors
@@ -142,6 +145,9 @@ impl IndexVacuum for Btree {
         control: &mut VacuumControl<'_>,
     ) -> Result<(RetailStats, Vec<Tid>)> {
         Btree::retail_walk(self, keys, dead, control)
+    }
+    fn note_removed(&self, rows: &[Tid]) {
+        Btree::note_removed(self, rows);
     }
     fn cleanup(
         &self,

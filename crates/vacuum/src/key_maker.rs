@@ -4,7 +4,7 @@ use crate::index_pass::IndexTarget;
 use base::{Result, Tid};
 use btree::{RetailKeys, Value};
 use heap::Heap;
-use page::tuple::{AttrValue, KeySource, TupleDesc};
+use page::tuple::{AttrValue, KeySource, StubDesc, TupleDesc};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -67,17 +67,22 @@ impl<'a> Recipe<'a> {
 
 /// Makes the keys of all of a table's indexes.
 pub(crate) struct KeyMaker<'a> {
-    desc: Arc<TupleDesc>,
+    stubs: Arc<StubDesc>,
     pub recipes: Vec<Recipe<'a>>,
 }
 
 impl<'a> KeyMaker<'a> {
     /// `None` if there is an index whose keys can't be made of the columns that dead line pointers keep, or no index.
     pub fn new(heap: &Heap, indexes: &'a [IndexTarget]) -> Option<KeyMaker<'a>> {
-        let desc = heap.options().dead_keys.clone()?;
-        let recipes: Vec<_> =
-            indexes.iter().map(|target| Recipe::new(&desc, target)).collect::<Option<_>>()?;
-        (!recipes.is_empty()).then_some(KeyMaker { desc, recipes })
+        let stubs = heap.options().dead_keys.clone()?;
+        let recipe = |target| Recipe::new(stubs.desc(), target);
+        let recipes: Vec<_> = indexes.iter().map(recipe).collect::<Option<_>>()?;
+        (!recipes.is_empty()).then_some(KeyMaker { stubs, recipes })
+    }
+
+    fn row<'r, 's>(&'s self, source: Option<&'s KeySource<'r>>) -> Row<'r, 's> {
+        let desc = self.stubs.desc();
+        Row::new(source, desc, desc.len())
     }
 
     /// Adds a row's keys to those of each index. False, and some of them may have been added, if one is not to be had.
@@ -90,7 +95,7 @@ impl<'a> KeyMaker<'a> {
         source: Option<&KeySource<'_>>,
         tid: Tid,
     ) -> Result<bool> {
-        let mut row = Row::new(source, &self.desc, self.desc.len());
+        let mut row = self.row(source);
         for (recipe, keys) in self.recipes.iter().zip(keys) {
             if !recipe.add(keys, &mut row, tid)? {
                 return Ok(false);
@@ -110,7 +115,7 @@ impl<'a> KeyMaker<'a> {
         source: Option<&KeySource<'_>>,
         tid: Tid,
     ) -> Result<bool> {
-        let mut row = Row::new(source, &self.desc, self.desc.len());
+        let mut row = self.row(source);
         self.recipes[i].add(keys, &mut row, tid)
     }
 }

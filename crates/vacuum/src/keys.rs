@@ -29,7 +29,7 @@ use base::{BlockNumber, OffsetNumber, Result, Tid};
 use btree::{KeySteps, RetailKeys};
 use heap::ALL_KEPT;
 use page::Page;
-use page::tuple::{KeySource, TupleDesc};
+use page::tuple::{KeySource, StubDesc};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ struct Collected<'a> {
 
 /// The keys of all indexes for which they may be of use.
 pub(crate) struct KeyCollector<'a> {
-    desc: Option<Arc<TupleDesc>>,
+    stubs: Option<Arc<StubDesc>>,
     indexes: Vec<Option<Collected<'a>>>,
     /// For all threads: which indexes' keys somebody has given up.
     gone: Arc<Vec<AtomicBool>>,
@@ -72,9 +72,9 @@ impl<'a> KeyCollector<'a> {
         machine: &Machine,
     ) -> Result<KeyCollector<'a>> {
         let VacuumTarget { heap, indexes, facts } = target;
-        let desc = heap.options().dead_keys.clone();
+        let stubs = heap.options().dead_keys.clone();
         let one = |target: &'a IndexTarget| -> Result<Option<Collected<'a>>> {
-            let recipe = desc.as_ref().and_then(|desc| Recipe::new(desc, target));
+            let recipe = stubs.as_ref().and_then(|stubs| Recipe::new(stubs.desc(), target));
             let Some(recipe) = recipe else { return Ok(None) };
             let shape = IndexShape::of(target, heap_pages, facts.reltuples, machine)?;
             Ok(Some(Collected::new(recipe, shape)))
@@ -82,14 +82,14 @@ impl<'a> KeyCollector<'a> {
         let indexes: Vec<_> = indexes.iter().map(one).collect::<Result<_>>()?;
         let gone = flags(indexes.len());
         // Until some index is given up all is kept, as on access.
-        Ok(KeyCollector { desc, gone, indexes, wanted: ALL_KEPT, from: None })
+        Ok(KeyCollector { stubs, gone, indexes, wanted: ALL_KEPT, from: None })
     }
 
     /// For another thread of the same vacuum.
     pub fn sibling(&self) -> KeyCollector<'a> {
         let empty = |c: &Collected<'a>| Collected::new(c.recipe.clone(), c.shape);
         KeyCollector {
-            desc: self.desc.clone(),
+            stubs: self.stubs.clone(),
             indexes: self.indexes.iter().map(|c| c.as_ref().map(empty)).collect(),
             gone: self.gone.clone(),
             wanted: self.wanted,
@@ -147,7 +147,7 @@ impl<'a> KeyCollector<'a> {
     /// For a vacuum that leaves the indexes alone.
     pub fn none(indexes: &[IndexTarget]) -> KeyCollector<'a> {
         KeyCollector {
-            desc: None,
+            stubs: None,
             indexes: indexes.iter().map(|_| None).collect(),
             gone: flags(indexes.len()),
             wanted: ALL_KEPT,
@@ -205,7 +205,7 @@ impl<'a> KeyCollector<'a> {
     /// Takes down the keys of a dead row, of what its line pointer keeps or would keep.
     pub fn add_row(&mut self, source: Option<&KeySource<'_>>, tid: Tid) -> Result<()> {
         // Borrowed: threads that share it would contend for its count with every row.
-        let Some(desc) = &self.desc else { return Ok(()) };
+        let Some(desc) = self.stubs.as_ref().map(|stubs| stubs.desc()) else { return Ok(()) };
         let mut row = Row::new(source, desc, self.wanted.min(desc.len()));
         let mut lost: SmallVec<[usize; 4]> = SmallVec::new();
         for (i, index) in self.indexes.iter_mut().enumerate() {

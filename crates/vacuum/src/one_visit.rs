@@ -445,6 +445,7 @@ impl<'a> HeapPass<'a> {
             // What has no entries any more is nothing for the passes over the indexes.
             look.found.dead_items.clear();
             look.found.leads_on |= planned.findings().leads_on;
+            self.without_entries.extend(cleaned.iter().map(|root| Tid::new(block, *root)));
             let free = room(&guard);
             drop(guard);
             self.leave(block, free, look, false)?;

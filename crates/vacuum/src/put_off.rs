@@ -99,6 +99,7 @@ impl HeapPass<'_> {
             return self.clean_roots(guard, roots);
         }
         look.found.dead_items.clear();
+        self.without_entries.extend(roots.iter().map(|root| Tid::new(block, *root)));
         let free = room(&guard);
         drop(guard);
         self.leave(block, free, look, false).map(|_| ())

@@ -288,6 +288,10 @@ impl<'a> Run<'a> {
             self.decide_bypass(pages);
             self.vacuum_dead_items()?;
         }
+        let left = std::mem::take(&mut self.pass.without_entries);
+        if !left.is_empty() {
+            self.target.indexes.iter().for_each(|target| target.index.note_removed(&left));
+        }
         Ok(scan.skipped_visible())
     }
 

@@ -3,6 +3,7 @@
 mod build;
 mod cleanup;
 mod concurrency;
+mod early;
 mod faults;
 mod golden;
 mod gone;

@@ -7,7 +7,9 @@
 use super::*;
 use base::{CommandId, Tid};
 use page::ItemState;
-use page::tuple::{HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, form_tuple};
+use page::tuple::{
+    AttrValue, HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, form_tuple,
+};
 use page::{HEADER_SIZE, ItemId};
 
 pub(super) fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
@@ -167,7 +169,7 @@ fn dead_line_pointers_keep_the_last_versions_key() {
     let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
     for (text, from) in [("D L", 1), ("D>2 Dh>3 Dh L", 3), ("=2 Dh", 2)] {
         let (mut page, mut plan, _) = plan_with(text, OPTIONS);
-        plan.keep_keys(&page, &desc, ALL_KEPT);
+        plan.keep_keys(&page, &desc.clone().into(), ALL_KEPT);
         page.item_mut(OffsetNumber(from))[24..].copy_from_slice(&[7; 8]);
         apply_prune(&mut page, &plan);
         page.verify().unwrap();
@@ -176,7 +178,7 @@ fn dead_line_pointers_keep_the_last_versions_key() {
         assert!(page.item_id(dead).is_dead());
         let mut out = [None];
         page::tuple::deform_stub(page.item(dead), &desc, &mut out).unwrap();
-        assert_eq!(out, [Some(page::tuple::AttrValue::Inline(&[7; 8]))]);
+        assert_eq!(out, [Some(AttrValue::Inline(&[7; 8]))]);
         assert_eq!(page.wasted_space(), 0);
         // The reap wins the bytes if it may move what is there, else the next pruning does.
         for sole_pin in [true, false] {
@@ -478,7 +480,7 @@ fn a_plan_survives_its_record() {
         assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), without);
         let mut plan = plan;
         let (page, _) = page_of(text);
-        plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]), ALL_KEPT);
+        plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]).into(), ALL_KEPT);
         let bytes = crate::record::encode_plan(&plan);
         assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
         assert!(text != runs || bytes.len() < 60, "{}", bytes.len());
@@ -496,6 +498,55 @@ fn the_record_says_how_much_each_keeps() {
     }
     let bytes = crate::record::encode_plan(&plan);
     assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
+}
+
+/// Rows of a number, a payload and another number, of which the two numbers are keys.
+#[test]
+fn keys_with_a_payload_between_them_are_kept_and_logged() {
+    let attrs = [(8, 8), (-1, 4), (4, 4)].map(|(l, a)| PhysicalAttr::new(l, a));
+    let desc = TupleDesc::new(attrs.to_vec());
+    let stubs = StubDesc::new(desc.clone(), |i| i != 1);
+    let mut page = Page::new_zeroed();
+    page.init(0);
+    let number = |n: u8| ([n; 8], [n; 4]);
+    for (n, len) in [(1, 600), (2, 1), (3, 700), (4, 500)] {
+        let ((first, last), payload) = (number(n), vec![n; len]);
+        let row = form_tuple(&desc, &[Some(&first), Some(&payload), Some(&last)]);
+        let at = page.add_item(&row).unwrap();
+        let mut t = page.tuple_mut(at);
+        t.set_xmin_offset(1);
+        t.set_ctid(Tid::new(base::BlockNumber(0), at));
+    }
+    let mut judge = |o: OffsetNumber, _: TupleView<'_>| {
+        Ok(if o.0 == 4 { Verdict::Live } else { Verdict::Dead })
+    };
+    let (mut plan, _) = plan_prune(&page, base::BlockNumber(0), &mut judge, &OPTIONS).unwrap();
+    plan.keep_keys(&page, &stubs, ALL_KEPT);
+    let alone: Vec<bool> = plan.kept.iter().map(|k| k.formed.is_some()).collect();
+    assert_eq!(alone, [true, false, true]);
+    let bytes = crate::record::encode_plan(&plan);
+    assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
+    for cut in 0..bytes.len() {
+        assert!(crate::record::decode_plan(&bytes[..cut], base::BlockNumber(0)).is_err());
+    }
+    let look = |source: Option<KeySource<'_>>| {
+        let mut out = [None; 3];
+        source.unwrap().deform(&desc, &mut out).unwrap();
+        let AttrValue::Inline(first) = out[0].unwrap() else { panic!() };
+        let AttrValue::Inline(last) = out[2].unwrap() else { panic!() };
+        (first.to_vec(), last.to_vec())
+    };
+    let wanted = |n| (number(n).0.to_vec(), number(n).1.to_vec());
+    for (kept, n) in plan.kept.iter().zip(1..) {
+        assert_eq!(look(kept.source(&page, &plan.stubs)), wanted(n));
+    }
+    apply_prune(&mut page, &plan);
+    page.verify().unwrap();
+    assert_eq!(crate::check::check_page(&page, base::BlockNumber(0)), []);
+    for n in 1..=3 {
+        let item = page.item(OffsetNumber(n.into()));
+        assert_eq!(look(KeySource::of_stub(item)), wanted(n));
+    }
 }
 
 /// An aborted update leads to a line pointer that another row's version has now.
@@ -658,7 +709,7 @@ fn damaged_pages_do_not_panic() {
         let freeze = FreezePolicy { freeze_limit: Xid(1 << 40), ..NO_FREEZE };
         let options = PruneOptions { freeze, ..OPTIONS };
         if let Ok((mut plan, _)) = plan_prune(&page, base::BlockNumber(0), &mut judge, &options) {
-            plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]), ALL_KEPT);
+            plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]).into(), ALL_KEPT);
             apply_prune(&mut page, &plan);
         }
         for offset in page.offsets() {

@@ -36,7 +36,7 @@ pub fn world() -> World {
 /// Dead line pointers keep the rows' keys.
 pub fn world_with(next_xid: Xid, options: HeapOptions) -> World {
     let key = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
-    let options = HeapOptions { dead_keys: Some(Arc::new(key)), ..options };
+    let options = HeapOptions { dead_keys: Some(Arc::new(key.into())), ..options };
     let disk = SimDisk::new(7);
     let dyn_disk: Arc<dyn Disk> = disk.clone();
     dyn_disk.create_dir("wal").unwrap();

@@ -2,7 +2,8 @@
 //!
 //! # Purpose
 //! An index entry can be looked up only by its key. So a dead tuple that index entries may still lead to is not emptied
-//! but cut down to its first attributes, up to the last one that a plain index has as a key.
+//! but cut down to its first attributes, up to the last one that a plain index has as a key. Where others stand between the keys that are too
+//! long for that, or out of line, only the keys are kept: the others are null.
 //!
 //! # Layout
 //! ```text
@@ -11,7 +12,7 @@
 //!   data        as in the tuple, alignment counted from here
 //! ```
 
-use super::form::{AttrValue, TupleDesc, deform_data};
+use super::form::{AttrValue, TupleDesc, deform_data, form_values_into};
 use super::header::{HEADER_MIN, NATTS_MASK, TupleView};
 use base::OffsetNumber;
 use smallvec::SmallVec;
@@ -21,6 +22,40 @@ pub const MAX_STUB_DATA: usize = 256;
 
 const HAS_NULLS: u16 = 0x8000;
 const DAMAGED: &str = "dead line pointer's key is damaged";
+
+/// With more data than this the keys alone are kept, if there is anything between them.
+const PLAIN_DATA: u16 = 48;
+
+/// What dead line pointers keep of a relation's tuples.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StubDesc {
+    desc: TupleDesc,
+    /// Which of the attributes are keys; `None`: all.
+    keys: Option<Box<[bool]>>,
+}
+
+impl StubDesc {
+    /// The first attributes of a relation, up to the last that an index may ask for, and which of them are keys.
+    pub fn new(desc: TupleDesc, is_key: impl Fn(usize) -> bool) -> StubDesc {
+        let keys: Box<[bool]> = (0..desc.len()).map(is_key).collect();
+        let keys = (!keys.iter().all(|k| *k)).then_some(keys);
+        StubDesc { desc, keys }
+    }
+    /// The attributes.
+    pub fn desc(&self) -> &TupleDesc {
+        &self.desc
+    }
+    fn is_key(&self, attribute: usize) -> bool {
+        self.keys.as_ref().is_none_or(|keys| keys[attribute])
+    }
+}
+
+/// All of the attributes are keys.
+impl From<TupleDesc> for StubDesc {
+    fn from(desc: TupleDesc) -> StubDesc {
+        StubDesc { desc, keys: None }
+    }
+}
 
 /// How much of a tuple is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,6 +87,48 @@ pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc, attributes: usize) -> 
         return StubSize::default();
     }
     StubSize { natts: natts as u16, len: end as u16 }
+}
+
+/// Forms what is kept of `tuple` if that is the keys alone, at the end of `out`, where keeping all in its place (`whole`) takes more or can't be. Its
+/// length; `None`, and nothing is added: it is not to be had, or no shorter.
+pub fn form_stub(
+    tuple: &TupleView<'_>,
+    desc: &StubDesc,
+    attributes: usize,
+    whole: StubSize,
+    out: &mut Vec<u8>,
+) -> Option<StubSize> {
+    desc.keys.as_ref()?;
+    if whole.natts > 0 && whole.len <= PLAIN_DATA {
+        return None;
+    }
+    let natts = desc.desc.len().min(attributes).min(tuple.natts());
+    let mut values: SmallVec<[AttrValue<'_>; 16]> = SmallVec::new();
+    values.resize(natts, AttrValue::Null);
+    let data = tuple.bytes.get(tuple.hoff()..)?;
+    deform_data(data, tuple.null_bitmap(), natts, &desc.desc, &mut values).ok()?;
+    for (i, value) in values.iter_mut().enumerate() {
+        if !desc.is_key(i) {
+            *value = AttrValue::Null;
+        } else if matches!(value, AttrValue::External(_)) {
+            return None;
+        }
+    }
+    let mut formed = Vec::with_capacity(128);
+    form_values_into(&desc.desc, &values, &mut formed);
+    let formed = TupleView { bytes: &formed, xid_base: base::Xid(0) };
+    let nulls = formed.null_bitmap().map(|b| &b[..natts.div_ceil(8)]);
+    let data = &formed.bytes[formed.hoff()..];
+    let len = 2 + nulls.map_or(0, <[u8]>::len) + data.len();
+    let shorter = whole.natts == 0 || len < usize::from(whole.len);
+    if natts == 0 || data.len() > MAX_STUB_DATA || len > tuple.bytes.len() || !shorter {
+        return None;
+    }
+    let head = natts as u16 | if nulls.is_some() { HAS_NULLS } else { 0 };
+    out.extend_from_slice(&head.to_le_bytes());
+    out.extend_from_slice(nulls.unwrap_or_default());
+    out.extend_from_slice(data);
+    Some(StubSize { natts: natts as u16, len: len as u16 })
 }
 
 impl TupleDesc {
@@ -185,6 +262,16 @@ impl crate::Page {
         item[..2].copy_from_slice(&head.to_le_bytes());
         Some((at, len))
     }
+
+    /// As [`crate::Page::cut_to_key`], keeping what [`form_stub`] made of the tuple.
+    pub fn put_stub(&mut self, from: OffsetNumber, stub: &[u8]) -> Option<(usize, usize)> {
+        let id = self.item_id(from);
+        if !id.is_normal() || stub.len() > id.len() || !verify_stub(stub) {
+            return None;
+        }
+        self.item_mut(from)[..stub.len()].copy_from_slice(stub);
+        Some((id.offset(), stub.len()))
+    }
 }
 
 #[cfg(test)]
@@ -245,5 +332,84 @@ mod tests {
         let view = TupleView { bytes: &tuple, xid_base: base::Xid(0) };
         assert_eq!(stub_size(&view, &d, 2), StubSize::default());
         assert_eq!(stub_size(&view, &TupleDesc::default(), 2), StubSize::default());
+    }
+
+    /// A key, a payload, another key.
+    fn with_payload() -> StubDesc {
+        let all = [(8, 8), (-1, 4), (4, 4), (-1, 4)];
+        let desc = TupleDesc::new(all.map(|(l, a)| PhysicalAttr::new(l, a)).to_vec());
+        StubDesc::new(desc, |i| i == 0 || i == 2)
+    }
+
+    /// What is kept of a row with these values.
+    fn formed(values: &[AttrValue<'_>], attributes: usize) -> Option<Vec<u8>> {
+        let d = with_payload();
+        let tuple = form_values(d.desc(), values);
+        let mut page = Page::new_zeroed();
+        page.init(0);
+        let o = page.add_item(&tuple).unwrap();
+        let whole = stub_size(&page.tuple(o), d.desc(), attributes);
+        let mut out = b"before".to_vec();
+        let size = form_stub(&page.tuple(o), &d, attributes, whole, &mut out);
+        assert_eq!(out.len(), 6 + size.map_or(0, |s| usize::from(s.len)));
+        size?;
+        let (at, len) = page.put_stub(o, &out[6..]).unwrap();
+        page.set_item_id(o, ItemId::dead(at, len));
+        page.compact();
+        page.verify().unwrap();
+        Some(page.item(o).to_vec())
+    }
+
+    #[test]
+    fn keys_with_something_long_between_them_are_kept_alone() {
+        let pointer = super::super::ToastPointer {
+            raw_size: 9000,
+            stored_size: 5000,
+            compressed: true,
+            value_id: base::Oid(77),
+            toast_table: base::Oid(16400),
+        };
+        let (long, longer) = (vec![3u8; 100], vec![4u8; 1000]);
+        let key = |n: u8| [AttrValue::Inline(&[9; 8]), AttrValue::Inline(&[7; 4])][usize::from(n)];
+        let payloads = [
+            AttrValue::Inline(&long[..]),
+            AttrValue::Inline(&longer[..]),
+            AttrValue::Compressed { raw_size: 4000, data: &longer },
+            AttrValue::External(pointer),
+        ];
+        for payload in payloads {
+            let mut out = [None; 4];
+            let stub = formed(&[key(0), payload, key(1), AttrValue::Null], 3).unwrap();
+            assert_eq!(stub.len(), 2 + 1 + 8 + 4);
+            deform_stub(&stub, with_payload().desc(), &mut out).unwrap();
+            assert_eq!(out, [Some(key(0)), Some(AttrValue::Null), Some(key(1)), None]);
+            // A key that is null is null; of fewer attributes the first keys are kept.
+            let stub = formed(&[key(0), payload, AttrValue::Null, payload], 4).unwrap();
+            deform_stub(&stub, with_payload().desc(), &mut out).unwrap();
+            let null = Some(AttrValue::Null);
+            assert_eq!(out, [Some(key(0)), null, null, null]);
+            let stub = formed(&[key(0), payload, key(1), payload], 2).unwrap();
+            deform_stub(&stub, with_payload().desc(), &mut out).unwrap();
+            assert_eq!(out, [Some(key(0)), null, None, None]);
+        }
+        // What is short is kept as it stands.
+        assert_eq!(formed(&[key(0), AttrValue::Inline(b"short"), key(1), payloads[1]], 3), None);
+        assert_eq!(formed(&[key(0), payloads[1], key(1), payloads[1]], 1), None);
+    }
+
+    #[test]
+    fn a_key_out_of_line_is_not_kept() {
+        let pointer = super::super::ToastPointer {
+            raw_size: 9000,
+            stored_size: 5000,
+            compressed: false,
+            value_id: base::Oid(77),
+            toast_table: base::Oid(16400),
+        };
+        let d = TupleDesc::new([(-1, 4); 2].map(|(l, a)| PhysicalAttr::new(l, a)).to_vec());
+        let tuple = form_values(&d, &[AttrValue::Inline(&[1; 300]), AttrValue::External(pointer)]);
+        let view = TupleView { bytes: &tuple, xid_base: base::Xid(0) };
+        let d = StubDesc::new(d, |i| i == 1);
+        assert_eq!(form_stub(&view, &d, 2, StubSize::default(), &mut Vec::new()), None);
     }
 }

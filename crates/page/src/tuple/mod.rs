@@ -27,7 +27,9 @@ pub use form::{
     AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple, form_values, form_values_into,
 };
 pub use header::*;
-pub use key_stub::{KeySource, MAX_STUB_DATA, StubSize, deform_stub, stub_size, verify_stub};
+pub use key_stub::{
+    KeySource, MAX_STUB_DATA, StubDesc, StubSize, deform_stub, form_stub, stub_size, verify_stub,
+};
 pub use split::{StoredAttr, split_data};
 pub use varlena::{
     COMPRESSED_HEADER, EXTERNAL_SIZE, MAX_SHORT, MAX_VALUE_SIZE, ToastPointer, VARLENA_HEADER,

@@ -64,6 +64,7 @@ mod read_again;
 mod rechecked;
 mod reindex;
 mod reindex_catalog;
+mod retail;
 mod returning;
 mod rewritten;
 mod rights;

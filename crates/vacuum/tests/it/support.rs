@@ -11,7 +11,7 @@ use heap::{
     Heap, HeapContext, HeapOptions, HeapScan, InsertState, MapPin, PageBatch, ScanOptions,
     TupleOutcome, UpdateOptions,
 };
-use page::tuple::{AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple};
+use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc, deform, form_tuple};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use txn::{
@@ -131,6 +131,9 @@ impl IndexVacuum for Watched {
         self.in_between()?;
         Ok(done)
     }
+    fn note_removed(&self, rows: &[Tid]) {
+        IndexVacuum::note_removed(&*self.1, rows);
+    }
     fn cleanup(
         &self,
         stats: Option<IndexVacuumStats>,
@@ -180,19 +183,28 @@ fn schema(name: &str, text: bool) -> Arc<KeySchema> {
     Arc::new(KeySchema::new(name, "t", vec![column], vec![]))
 }
 
+/// A key, what no index asks for, and a value.
 pub fn desc() -> TupleDesc {
-    TupleDesc::new(vec![PhysicalAttr::new(4, 4), PhysicalAttr::new(-1, 4)])
+    TupleDesc::new([(4, 4), (-1, 4), (-1, 4)].map(|(l, a)| PhysicalAttr::new(l, a)).to_vec())
 }
 
+/// The columns that the indexes are on.
+const INDEXED: [usize; 2] = [0, 2];
+
+/// From here on rows have something between key and value: so much that often their keys alone are kept.
+pub const PADDED_FROM: i32 = 1_000_000;
+
 pub fn row(key: i32, value: &[u8]) -> Vec<u8> {
-    form_tuple(&desc(), &[Some(&key.to_le_bytes()), Some(value)])
+    let pad = if key < PADDED_FROM { 0 } else { usize::try_from(key % 8).unwrap() * 60 };
+    let pad = vec![b'p'; pad];
+    form_tuple(&desc(), &[Some(&key.to_le_bytes()), Some(&pad), Some(value)])
 }
 
 pub fn read_row(tuple: &[u8]) -> (i32, Vec<u8>) {
-    let mut v = [AttrValue::Null; 2];
+    let mut v = [AttrValue::Null; 3];
     deform(tuple, &desc(), &mut v).unwrap();
     match v {
-        [AttrValue::Inline(k), AttrValue::Inline(t)] => {
+        [AttrValue::Inline(k), AttrValue::Inline(_), AttrValue::Inline(t)] => {
             (i32::from_le_bytes(k.try_into().unwrap()), t.to_vec())
         }
         other => panic!("row {other:?}"),
@@ -274,7 +286,10 @@ impl World {
             TransactionManager::open(disk.clone(), wal.clone(), TxnConfig::default()).unwrap();
         let btrees = Arc::new(Context::new(pool.clone(), wal.clone(), txns.clone()));
         let ctx = Arc::new(HeapContext { pool: pool.clone(), wal, txns: txns.clone() });
-        let kept = TupleDesc::new(desc().attrs()[..index_count].to_vec());
+        let indexed = &INDEXED[..index_count];
+        let columns = indexed.iter().max().map_or(0, |last| last + 1);
+        let kept = TupleDesc::new(desc().attrs()[..columns].to_vec());
+        let kept = StubDesc::new(kept, |i| indexed.contains(&i));
         let options = HeapOptions {
             dead_keys: (index_count > 0).then(|| Arc::new(kept)),
             ..HeapOptions::default()
@@ -449,7 +464,9 @@ impl World {
                         self.between.clone(),
                         self.orders.clone(),
                     )),
-                    keys: self.plain.then(|| IndexKeys { columns: vec![i], correlation: None }),
+                    keys: self
+                        .plain
+                        .then(|| IndexKeys { columns: vec![INDEXED[i]], correlation: None }),
                 })
                 .collect(),
             facts: self.facts.lock().unwrap().clone(),

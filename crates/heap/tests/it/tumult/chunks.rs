@@ -88,7 +88,8 @@ fn key_of(tuple: &[u8]) -> Key {
 pub fn with_chunks(w: World, options: &HeapOptions, storage: AttrStorage) -> (World, Chunks) {
     let rel = w.ctx.pool.open(TOAST, Persistence::Permanent);
     let key = TupleDesc::new(vec![PhysicalAttr::new(4, 4), PhysicalAttr::new(4, 4)]);
-    let chunk_options = HeapOptions { dead_keys: Some(Arc::new(key)), ..HeapOptions::default() };
+    let chunk_options =
+        HeapOptions { dead_keys: Some(Arc::new(key.into())), ..HeapOptions::default() };
     let heap = Heap::new(rel.clone(), w.ctx.clone(), chunk_options);
     let index = Arc::new(ChunkIndex(Mutex::new(Rank(1), Maps::default())));
     let store = HeapToast::new(heap.clone(), index.clone(), Oid(TOAST.file_number));

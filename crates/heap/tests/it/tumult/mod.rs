@@ -71,7 +71,7 @@ impl Tumult {
         let key = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
         let options = HeapOptions {
             fillfactor: [100, 100, 80, 50][rng.random_range(0..4)],
-            dead_keys: Some(Arc::new(key)),
+            dead_keys: Some(Arc::new(key.into())),
             ..HeapOptions::default()
         };
         let w = open_with(&disk, START, options.clone()).unwrap();
