@@ -27,7 +27,7 @@ const RANK: Rank = Rank(954);
 /// For each page of the index so many are noted: of an index with more of them dead, reading all of it is the cheaper way.
 const NOTES_PER_PAGE: usize = 2;
 const NOTES_LEAST: usize = 1024;
-const NOTES_MOST: usize = 1 << 20;
+const NOTES_MOST: usize = 1 << 18;
 
 /// Addresses (block << 16 | line pointer) whose entries went early.
 pub(crate) struct EarlyRemoved {
