@@ -3,7 +3,8 @@
 //! # Purpose
 //! An index entry can be looked up only by its key. So a dead tuple that index entries may still lead to is not emptied
 //! but cut down to its first attributes, up to the last one that a plain index has as a key. Where others stand between the keys that are too
-//! long for that, or out of line, only the keys are kept: the others are null.
+//! long for that, or out of line, only the keys are kept: the others are null. An index made later may ask for one of these: it finds no such
+//! entry then, and who finds none reads the index whole.
 //!
 //! # Layout
 //! ```text
