@@ -10,7 +10,7 @@ use btree::{Btree, BtreeScan, Condition, Direction, ScanBounds, ScanOptions};
 use engine::catalog::model::{Index, Table};
 use expr::code::{Code, compile, int_of};
 use expr::ops::compare;
-use heap::{FetchState, Fetched, MapPin, TupleSlot};
+use heap::{FetchState, MapPin, TupleSlot};
 use std::sync::Arc;
 use types::{Datum, oids};
 
@@ -365,16 +365,6 @@ pub(crate) struct IndexScanNode {
     told: Told,
 }
 
-/// The row of the entry last returned is not there.
-fn pass_over(scan: &mut BtreeScan, fetched: Fetched) {
-    if fetched.all_dead {
-        scan.kill_current();
-    }
-    if fetched.gone {
-        scan.current_is_gone();
-    }
-}
-
 impl IndexScanNode {
     pub(crate) fn new(
         scan: &TableScan,
@@ -498,7 +488,7 @@ impl IndexScanNode {
                     self.told.heap_fetches += 1;
                     let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
                     if !f.found {
-                        pass_over(scan, f);
+                        scan.pass_over(f.all_dead, f.gone);
                         continue;
                     }
                 }
@@ -525,7 +515,7 @@ impl IndexScanNode {
             } else {
                 let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
                 if !f.found {
-                    pass_over(scan, f);
+                    scan.pass_over(f.all_dead, f.gone);
                     continue;
                 }
                 noted.tuples_fetched += 1;
