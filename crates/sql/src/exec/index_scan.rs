@@ -305,35 +305,61 @@ impl KeyedIndex {
         }]))
     }
 
-    /// All addresses that satisfy the conditions.
-    pub(crate) fn all_tids(
-        &mut self,
-        cx: &Cx<'_>,
-        table: &Arc<Table>,
-        out: &mut Vec<Tid>,
-    ) -> Result<()> {
+    /// Begins to gather the addresses that satisfy the conditions.
+    pub(crate) fn gathering(&mut self, cx: &Cx<'_>, table: &Arc<Table>) -> Result<Gathering> {
         let tree = self.tree(cx, table)?;
-        let before = out.len();
+        let ranges = self.ranges(cx, false)?;
+        let seen = TableChanges { scans: 1, ..TableChanges::default() };
+        cx.x.relations.note_scan(self.index.oid, &seen);
         // One scan for all ranges: it looks first where the last one ended.
-        let mut scan = tree.scan(ScanBounds::default(), ScanOptions::default());
-        let mut ranges = self.ranges(cx, false)?;
-        for n in 1usize.. {
-            let Some(bounds) = ranges.next(&tree) else { break };
-            // There may be nothing in any of them.
-            if n.is_multiple_of(RANGES_BETWEEN_LOOKS) {
-                cx.poll()?;
+        let scan = tree.scan(ScanBounds::default(), ScanOptions::default());
+        Ok(Gathering { index: self.index.oid, scan, ranges, searches: 0, in_range: false })
+    }
+}
+
+/// Addresses that an index leads to, on their way out of it.
+pub(crate) struct Gathering {
+    index: Oid,
+    scan: BtreeScan,
+    ranges: Ranges,
+    searches: usize,
+    in_range: bool,
+}
+
+impl Gathering {
+    /// Adds addresses to `out` until it holds `most` of them, and those of the leaf that the last one is on; false if there are no more.
+    pub(crate) fn gather(&mut self, cx: &Cx<'_>, out: &mut Vec<Tid>, most: usize) -> Result<bool> {
+        let before = out.len();
+        let more = self.gather_uncounted(cx, out, most);
+        let read = i64::try_from(out.len() - before).unwrap_or(0);
+        let seen = TableChanges { tuples_read: read, ..TableChanges::default() };
+        cx.x.relations.note_scan(self.index, &seen);
+        more
+    }
+
+    fn gather_uncounted(&mut self, cx: &Cx<'_>, out: &mut Vec<Tid>, most: usize) -> Result<bool> {
+        let tree = self.scan.tree().clone();
+        while out.len() < most {
+            if !self.in_range {
+                let Some(bounds) = self.ranges.next(&tree) else { return Ok(false) };
+                self.searches += 1;
+                // There may be nothing in any of them.
+                if self.searches.is_multiple_of(RANGES_BETWEEN_LOOKS) {
+                    cx.poll()?;
+                }
+                self.scan.rescan(bounds);
+                self.in_range = true;
             }
-            scan.rescan(bounds);
-            while let Some(tid) = scan.next_unless(&|| cx.poll())? {
-                out.push(tid);
-                scan.take_rest_of_leaf(out);
-                cx.poll()?;
+            match self.scan.next_unless(&|| cx.poll())? {
+                Some(tid) => {
+                    out.push(tid);
+                    self.scan.take_rest_of_leaf(out);
+                    cx.poll()?;
+                }
+                None => self.in_range = false,
             }
         }
-        let read = i64::try_from(out.len() - before).unwrap_or(0);
-        let seen = TableChanges { scans: 1, tuples_read: read, ..TableChanges::default() };
-        cx.x.relations.note_scan(self.index.oid, &seen);
-        Ok(())
+        Ok(true)
     }
 }
 
