@@ -11,7 +11,7 @@ use crate::apply;
 use crate::log::{Block, Change};
 use crate::schema::{Bound, Edge, Value};
 use crate::tree::{Btree, ReadPage, Stack, WritePage};
-use base::{BlockNumber, Fork, Result, Tid, Xid, bail};
+use base::{BlockNumber, Fork, Lsn, OffsetNumber, Result, Tid, Xid, bail};
 use buffer::Strategy;
 use page::btree::{self as layout, Item, NO_BLOCK, PageRef};
 use std::cmp::Ordering;
@@ -78,6 +78,34 @@ pub enum KeyConflict {
     InProgress(Tid, Xid),
 }
 
+/// A leaf that is looked at, latched either way.
+#[derive(Clone, Copy)]
+enum Latched<'a> {
+    Read(&'a ReadPage),
+    Write(&'a WritePage),
+}
+
+impl<'a> Latched<'a> {
+    fn view(self) -> PageRef<'a> {
+        match self {
+            Latched::Read(page) => page.view(),
+            Latched::Write(page) => page.view(),
+        }
+    }
+    /// Marks an entry whose rows, asked about under this latch, are dead to all: by what will be durable from `needed` on.
+    fn mark_dead(self, offset: u16, needed: Lsn) {
+        let offset = OffsetNumber(offset);
+        match self {
+            Latched::Read(page) => {
+                page.guard.set_hint_after(needed, |p| _ = p.hint_item_dead(offset));
+            }
+            Latched::Write(page) => {
+                page.guard.set_hint_after(needed, |p| _ = p.hint_item_dead(offset));
+            }
+        }
+    }
+}
+
 impl Btree {
     /// Inserts the entry for the tuple at `tid` with these values, of all columns.
     ///
@@ -134,7 +162,7 @@ impl Btree {
                 },
             };
             if let Some(liveness) = liveness {
-                match self.check_unique(page.view(), Some(&page), &start, None, liveness)? {
+                match self.check_unique(Latched::Write(&page), &start, None, liveness)? {
                     None => {}
                     Some(_) if matches!(check, UniqueCheck::Partial(_)) => {
                         outcome = InsertOutcome::InsertedMaybeDuplicate;
@@ -179,7 +207,7 @@ impl Btree {
         loop {
             let rebuilds = self.rebuilds();
             let found = match self.descend(&start, 0, None)? {
-                Some(page) => self.check_unique(page.view(), None, &start, except, liveness)?,
+                Some(page) => self.check_unique(Latched::Read(&page), &start, except, liveness)?,
                 None => None,
             };
             // An entry of a former tree may lead to another row by now.
@@ -193,20 +221,21 @@ impl Btree {
         self.schema.nulls_not_distinct || key.iter().all(Option::is_some)
     }
 
-    /// Looks through the entries with the key of `start`, from the first leaf they can be on, which is latched.
+    /// Looks through the entries with the key of `start`, from the first leaf they can be on, which is latched. Those dead to all are marked on
+    /// the way: a key whose row gets version after version is asked about all of them else, each time.
     fn check_unique(
         &self,
-        first: PageRef<'_>,
-        writable: Option<&WritePage>,
+        first: Latched<'_>,
         start: &Bound<'_>,
         except: Option<Tid>,
         liveness: &dyn TupleLiveness,
     ) -> Result<Option<KeyConflict>> {
         let after = start.with_edge(Edge::After);
         let mut right: Option<ReadPage> = None;
-        let mut offset = self.lower_bound(first, start);
+        let mut offset = self.lower_bound(first.view(), start);
         loop {
-            let view = right.as_ref().map_or(first, ReadPage::view);
+            let page = right.as_ref().map_or(first, Latched::Read);
+            let view = page.view();
             while offset <= view.count() {
                 let item = view.item(offset);
                 if self.schema.compare(&after, item) != Ordering::Greater {
@@ -214,7 +243,11 @@ impl Btree {
                 }
                 if !view.is_dead(offset) {
                     let mut all_dead = true;
-                    for tid in item.tids().filter(|t| Some(*t) != except) {
+                    for tid in item.tids() {
+                        if Some(tid) == except {
+                            all_dead = false;
+                            continue;
+                        }
                         match liveness.check(tid)? {
                             Liveness::Live => return Ok(Some(KeyConflict::Live(tid))),
                             Liveness::InProgress(xid) => {
@@ -224,14 +257,8 @@ impl Btree {
                             Liveness::DeadToAll => {}
                         }
                     }
-                    if all_dead
-                        && except.is_none()
-                        && right.is_none()
-                        && let Some(page) = writable
-                    {
-                        let offset = base::OffsetNumber(offset);
-                        let needed = self.context.wal.asynchronous_lsn();
-                        page.guard.set_hint_after(needed, |p| _ = p.hint_item_dead(offset));
+                    if all_dead {
+                        page.mark_dead(offset, self.context.wal.asynchronous_lsn());
                     }
                 }
                 offset += 1;

@@ -291,6 +291,17 @@ impl BtreeScan {
         // An entry that was gone back to counts once.
         self.leaf.gone += usize::from(self.leaf.gone == self.leaf.current);
     }
+    /// The entry last returned led to no row for the scan's snapshot: what that says to who comes next is kept. `all_dead`: nobody sees any version
+    /// behind it ([`Self::kill_current`]); `gone`: see [`Self::current_is_gone`].
+    #[inline]
+    pub fn pass_over(&mut self, all_dead: bool, gone: bool) {
+        if all_dead {
+            self.kill_current();
+        }
+        if gone {
+            self.current_is_gone();
+        }
+    }
     /// Remembers the place of the entry last returned.
     pub fn mark(&mut self) {
         self.marked_leaf = None;

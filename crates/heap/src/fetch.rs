@@ -3,7 +3,7 @@
 use crate::heap::Heap;
 use crate::prune::Verdict;
 use crate::visibility::{
-    Dirty, Hints, Horizon, is_gone, is_surely_dead, satisfies_dirty, satisfies_mvcc,
+    Dirty, Hints, Horizon, dead_by_hints, is_gone, is_surely_dead, satisfies_dirty, satisfies_mvcc,
     satisfies_vacuum,
 };
 use base::{Fork, OffsetNumber, Result, Tid, Xid};
@@ -164,8 +164,7 @@ impl Heap {
             }
             let mut dead = false;
             if all_dead {
-                let horizon = state.horizon.get_or_insert_with(|| self.exact_horizon());
-                dead = is_surely_dead(&tuple, &self.ctx.txns, horizon)?;
+                dead = self.is_surely_dead(&tuple, &mut state.horizon)?;
             }
             all_dead &= dead;
             gone = gone && (dead || is_gone(&tuple, snapshot)?);
@@ -322,11 +321,23 @@ impl Heap {
                 return Ok((dirty, Tid::new(tid.block, at), false));
             }
             if all_dead {
-                let horizon = horizon.get_or_insert_with(|| self.exact_horizon());
-                all_dead = is_surely_dead(&guard.tuple(at), &self.ctx.txns, horizon)?;
+                all_dead = self.is_surely_dead(&guard.tuple(at), &mut horizon)?;
             }
         }
         Ok((Dirty::Dead, tid, all_dead))
+    }
+
+    /// [`is_surely_dead`], by a horizon that is looked up only where it decides, once: to ask who has snapshots takes more than all the rest.
+    #[inline]
+    fn is_surely_dead(&self, t: &TupleView<'_>, horizon: &mut Option<Horizon>) -> Result<bool> {
+        if let Some(dead) = dead_by_hints(t) {
+            return Ok(dead);
+        }
+        // What was deleted before a horizon that somebody has seen is dead, whoever lives.
+        if t.xmax() < self.scope.recent_oldest_xmin() {
+            return Ok(true);
+        }
+        is_surely_dead(t, &self.ctx.txns, horizon.get_or_insert_with(|| self.exact_horizon()))
     }
 
     /// The line pointer that index entries use for the version at `tid`: its chain's root. `None` if it

@@ -494,6 +494,18 @@ pub fn satisfies_vacuum(
     })
 }
 
+/// Whether the tuple is surely dead to all, as far as hint bits say it; `None`: the horizon decides.
+#[inline]
+pub(crate) fn dead_by_hints(t: &TupleView<'_>) -> Option<bool> {
+    let mask = t.infomask();
+    match mask & XMIN_FROZEN {
+        XMIN_INVALID => return Some(true),
+        0 => return Some(!t.raw_xmin().is_valid()),
+        _ => {}
+    }
+    (mask & XMAX_INVALID != 0 || mask & XMAX_COMMITTED == 0).then_some(false)
+}
+
 /// True if the tuple is surely dead to all, by hint bits and horizon alone (for killing index entries).
 ///
 /// # Errors
@@ -504,14 +516,8 @@ pub fn is_surely_dead(
     manager: &TransactionManager,
     horizon: &Horizon,
 ) -> Result<bool> {
-    let mask = t.infomask();
-    match mask & XMIN_FROZEN {
-        XMIN_INVALID => return Ok(true),
-        0 => return Ok(!t.raw_xmin().is_valid()),
-        _ => {}
-    }
-    if mask & XMAX_INVALID != 0 || mask & XMAX_COMMITTED == 0 {
-        return Ok(false);
+    if let Some(dead) = dead_by_hints(t) {
+        return Ok(dead);
     }
     let verdict = horizon.deleted(t.xmin(), t.xmax(), manager)?;
     Ok(matches!(verdict, Verdict::Dead | Verdict::Middle))

@@ -7,6 +7,7 @@ use btree::{
     UniqueCheck,
 };
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A heap of rumours: what is said of each address.
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex};
 struct Heap {
     states: Mutex<HashMap<Tid, Liveness>>,
     waited: Mutex<Vec<Xid>>,
+    asked: AtomicU32,
 }
 
 impl Heap {
@@ -24,6 +26,7 @@ impl Heap {
 
 impl TupleLiveness for Heap {
     fn check(&self, tid: Tid) -> Result<Liveness> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         Ok(self.states.lock().unwrap().get(&tid).copied().unwrap_or(Liveness::Live))
     }
     fn wait(&self, _: Tid, xid: Xid) -> Result<()> {
@@ -135,6 +138,37 @@ fn duplicates_over_many_pages_are_all_asked_about() {
         InsertOutcome::Conflict(tid(100))
     );
     tree.verify().unwrap();
+}
+
+/// A row that is written again and again by `INSERT ... ON CONFLICT DO UPDATE` and is never HOT: each time its key is looked for first.
+#[test]
+fn who_looks_for_a_conflict_marks_what_is_dead_to_all() {
+    for key in [vec![b'k'; 8], vec![b'k'; 1500]] {
+        let db = Database::new();
+        let tree = db.tree(&unique(vec![text()]));
+        let heap = Heap::default();
+        const N: u32 = 60;
+        for n in 0..N {
+            heap.set(tid(n), Liveness::DeadToAll);
+            tree.insert(&[Some(&key)], tid(n), UniqueCheck::No).unwrap();
+        }
+        // One that somebody still sees, and the row as it is, which is the asker's own.
+        heap.set(tid(N), Liveness::Dead);
+        tree.insert(&[Some(&key)], tid(N), UniqueCheck::No).unwrap();
+        tree.insert(&[Some(&key)], tid(N + 1), UniqueCheck::No).unwrap();
+        let values: &[Option<&[u8]>] = &[Some(&key)];
+        let asked = |except: Option<Tid>, found| {
+            let before = heap.asked.load(Ordering::Relaxed);
+            assert_eq!(tree.find_conflict(values, except, &heap).unwrap(), found);
+            heap.asked.load(Ordering::Relaxed) - before
+        };
+        let own = Some(tid(N + 1));
+        assert_eq!(asked(own, None), N + 1);
+        assert_eq!(asked(own, None), 1, "what is dead to all is known by now");
+        let found = Some(KeyConflict::Live(tid(N + 1)));
+        assert_eq!(asked(None, found), 2, "the own row was not marked, nor what somebody sees");
+        tree.verify().unwrap();
+    }
 }
 
 #[test]

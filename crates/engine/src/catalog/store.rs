@@ -706,9 +706,12 @@ impl Catalogs<'_> {
         let prefix = vec![encode_key(types::oids::OID, &Datum::Oid(oid))?];
         let snapshot = self.snapshot();
         let mut scan = tree.scan(ScanBounds::prefix(prefix), ScanOptions::default());
+        scan.judge_by(snapshot.csn);
         let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
         while let Some(tid) = scan.next()? {
-            if !open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?.found {
+            let fetched = open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?;
+            if !fetched.found {
+                scan.pass_over(fetched.all_dead, fetched.gone);
                 continue;
             }
             let stored = columns.iter().max().map_or(0, |last| last + 1);
@@ -753,10 +756,13 @@ impl RowSource for Catalogs<'_> {
         }
         let snapshot = self.snapshot();
         let mut scan = tree.scan(ScanBounds::prefix(prefix), ScanOptions::default());
+        scan.judge_by(snapshot.csn);
         let mut rows = Vec::new();
         let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
         while let Some(tid) = scan.next()? {
-            if !open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?.found {
+            let fetched = open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?;
+            if !fetched.found {
+                scan.pass_over(fetched.all_dead, fetched.gone);
                 continue;
             }
             let values =

@@ -10,7 +10,7 @@ use btree::{Btree, BtreeScan, Condition, Direction, ScanBounds, ScanOptions};
 use engine::catalog::model::{Index, Table};
 use expr::code::{Code, compile, int_of};
 use expr::ops::compare;
-use heap::{FetchState, Fetched, MapPin, TupleSlot};
+use heap::{FetchState, MapPin, TupleSlot};
 use std::sync::Arc;
 use types::{Datum, oids};
 
@@ -305,35 +305,61 @@ impl KeyedIndex {
         }]))
     }
 
-    /// All addresses that satisfy the conditions.
-    pub(crate) fn all_tids(
-        &mut self,
-        cx: &Cx<'_>,
-        table: &Arc<Table>,
-        out: &mut Vec<Tid>,
-    ) -> Result<()> {
+    /// Begins to gather the addresses that satisfy the conditions.
+    pub(crate) fn gathering(&mut self, cx: &Cx<'_>, table: &Arc<Table>) -> Result<Gathering> {
         let tree = self.tree(cx, table)?;
-        let before = out.len();
+        let ranges = self.ranges(cx, false)?;
+        let seen = TableChanges { scans: 1, ..TableChanges::default() };
+        cx.x.relations.note_scan(self.index.oid, &seen);
         // One scan for all ranges: it looks first where the last one ended.
-        let mut scan = tree.scan(ScanBounds::default(), ScanOptions::default());
-        let mut ranges = self.ranges(cx, false)?;
-        for n in 1usize.. {
-            let Some(bounds) = ranges.next(&tree) else { break };
-            // There may be nothing in any of them.
-            if n.is_multiple_of(RANGES_BETWEEN_LOOKS) {
-                cx.poll()?;
+        let scan = tree.scan(ScanBounds::default(), ScanOptions::default());
+        Ok(Gathering { index: self.index.oid, scan, ranges, searches: 0, in_range: false })
+    }
+}
+
+/// Addresses that an index leads to, on their way out of it.
+pub(crate) struct Gathering {
+    index: Oid,
+    scan: BtreeScan,
+    ranges: Ranges,
+    searches: usize,
+    in_range: bool,
+}
+
+impl Gathering {
+    /// Adds addresses to `out` until it holds `most` of them, and those of the leaf that the last one is on; false if there are no more.
+    pub(crate) fn gather(&mut self, cx: &Cx<'_>, out: &mut Vec<Tid>, most: usize) -> Result<bool> {
+        let before = out.len();
+        let more = self.gather_uncounted(cx, out, most);
+        let read = i64::try_from(out.len() - before).unwrap_or(0);
+        let seen = TableChanges { tuples_read: read, ..TableChanges::default() };
+        cx.x.relations.note_scan(self.index, &seen);
+        more
+    }
+
+    fn gather_uncounted(&mut self, cx: &Cx<'_>, out: &mut Vec<Tid>, most: usize) -> Result<bool> {
+        let tree = self.scan.tree().clone();
+        while out.len() < most {
+            if !self.in_range {
+                let Some(bounds) = self.ranges.next(&tree) else { return Ok(false) };
+                self.searches += 1;
+                // There may be nothing in any of them.
+                if self.searches.is_multiple_of(RANGES_BETWEEN_LOOKS) {
+                    cx.poll()?;
+                }
+                self.scan.rescan(bounds);
+                self.in_range = true;
             }
-            scan.rescan(bounds);
-            while let Some(tid) = scan.next_unless(&|| cx.poll())? {
-                out.push(tid);
-                scan.take_rest_of_leaf(out);
-                cx.poll()?;
+            match self.scan.next_unless(&|| cx.poll())? {
+                Some(tid) => {
+                    out.push(tid);
+                    self.scan.take_rest_of_leaf(out);
+                    cx.poll()?;
+                }
+                None => self.in_range = false,
             }
         }
-        let read = i64::try_from(out.len() - before).unwrap_or(0);
-        let seen = TableChanges { scans: 1, tuples_read: read, ..TableChanges::default() };
-        cx.x.relations.note_scan(self.index.oid, &seen);
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -363,16 +389,6 @@ pub(crate) struct IndexScanNode {
     /// A unique key fully given: one row at most.
     single: bool,
     told: Told,
-}
-
-/// The row of the entry last returned is not there.
-fn pass_over(scan: &mut BtreeScan, fetched: Fetched) {
-    if fetched.all_dead {
-        scan.kill_current();
-    }
-    if fetched.gone {
-        scan.current_is_gone();
-    }
 }
 
 impl IndexScanNode {
@@ -498,7 +514,7 @@ impl IndexScanNode {
                     self.told.heap_fetches += 1;
                     let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
                     if !f.found {
-                        pass_over(scan, f);
+                        scan.pass_over(f.all_dead, f.gone);
                         continue;
                     }
                 }
@@ -525,7 +541,7 @@ impl IndexScanNode {
             } else {
                 let f = heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?;
                 if !f.found {
-                    pass_over(scan, f);
+                    scan.pass_over(f.all_dead, f.gone);
                     continue;
                 }
                 noted.tuples_fetched += 1;

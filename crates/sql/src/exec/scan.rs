@@ -353,11 +353,14 @@ impl Node for TidScanNode {
     }
 }
 
-/// Fetches the rows of addresses that index scans gave, in the order of the heap.
+/// Fetches the rows of addresses that index scans gave, in the order of the heap. Those of one index are all different, so that they may come
+/// in pieces, each in that order: there are never many more of them than `work_mem` has room for.
 pub(crate) struct BitmapNode {
     base: ScanBase,
     arms: Vec<super::index_scan::KeyedIndex>,
     list: Option<std::vec::IntoIter<Tid>>,
+    /// What the only index has still to give.
+    more: Option<super::index_scan::Gathering>,
     state: FetchState,
     slot: TupleSlot,
     told: Told,
@@ -373,10 +376,41 @@ impl BitmapNode {
             base: ScanBase::new(scan, late)?,
             arms,
             list: None,
+            more: None,
             state: FetchState::new(),
             slot: TupleSlot::new(),
             told: Told::default(),
         })
+    }
+
+    /// The addresses to be fetched next are in `list`.
+    fn gather(&mut self, cx: &Cx<'_>) -> Result<()> {
+        let mut list = Vec::new();
+        let table = &self.base.table;
+        match &mut self.arms[..] {
+            [only] => {
+                let most = (cx.x.work_mem_bytes / size_of::<Tid>()).max(1);
+                let mut more = match self.more.take() {
+                    Some(more) => more,
+                    None => only.gathering(cx, table)?,
+                };
+                self.more = more.gather(cx, &mut list, most)?.then_some(more);
+            }
+            arms => {
+                for arm in arms {
+                    arm.gathering(cx, table)?.gather(cx, &mut list, usize::MAX)?;
+                }
+            }
+        }
+        list.sort_unstable();
+        list.dedup();
+        self.list = Some(list.into_iter());
+        Ok(())
+    }
+
+    fn begin_anew(&mut self) {
+        self.list = None;
+        self.more = None;
     }
 }
 
@@ -384,17 +418,17 @@ impl Node for BitmapNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         out.reset(self.base.reader.width());
         if self.list.is_none() {
-            let mut list = Vec::new();
-            for arm in &mut self.arms {
-                arm.all_tids(cx, &self.base.table, &mut list)?;
-            }
-            list.sort_unstable();
-            list.dedup();
-            self.list = Some(list.into_iter());
+            self.gather(cx)?;
         }
         let heap = self.base.heap(cx)?;
-        let Some(list) = &mut self.list else { return Ok(()) };
-        for tid in list.by_ref() {
+        loop {
+            let Some(tid) = self.list.as_mut().and_then(Iterator::next) else {
+                if self.more.is_none() {
+                    break;
+                }
+                self.gather(cx)?;
+                continue;
+            };
             if !heap.fetch(tid, &cx.x.snapshot, &mut self.state, &mut self.slot)?.found {
                 continue;
             }
@@ -414,14 +448,14 @@ impl Node for BitmapNode {
         Ok(())
     }
     fn let_go(&mut self) {
-        self.list = None;
+        self.begin_anew();
         self.state = FetchState::new();
     }
     fn told(&self) -> Told {
         self.told
     }
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
-        self.list = None;
+        self.begin_anew();
         Ok(())
     }
 }

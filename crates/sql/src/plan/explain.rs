@@ -1,5 +1,7 @@
 //! EXPLAIN: a plan as text, in PostgreSQL's form, and as a tree ([`explain_tree`](super::explain_tree)).
 
+mod bitmap;
+
 use super::explain_tree::{Detail, Figure, Members, Shown, Tree, is_disabled, members};
 use super::print::Printer;
 use super::window_line::{window_line, with_window_name};
@@ -409,17 +411,7 @@ impl<'a> Explain<'a> {
                 (title, kind)
             }
             NodeKind::BitmapScan { scan, arms } => {
-                if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)).into());
-                }
-                let list: Vec<String> = arms
-                    .iter()
-                    .map(|(i, k)| {
-                        let c = self.index_condition(k, cols(n)).unwrap_or_default();
-                        format!("{} {c}", Printer::quoted(&i.name))
-                    })
-                    .collect();
-                add("Recheck", list.join(" OR ").into());
+                details.extend(self.bitmap_conditions(scan, arms, cols(n)));
                 json.extend(self.target(&scan.table, &scan.alias));
                 (format!("Bitmap Heap Scan on {}", Self::scan_name(scan)), "Bitmap Heap Scan")
             }
@@ -704,6 +696,11 @@ impl<'a> Explain<'a> {
                 let s = self.node(c, Vec::new());
                 children.push((None, s));
             }
+        }
+        if let NodeKind::BitmapScan { arms, .. } = &n.kind
+            && let [(index, keys)] = &arms[..]
+        {
+            children.push((None, self.bitmap_index(index, keys, cols(n))));
         }
         if matches!(&n.kind, NodeKind::Modify(m) if m.input.is_none()) {
             let numbers = if self.options.costs {

@@ -1,6 +1,7 @@
 //! Access paths of base relations.
 
 use super::base_rel::column_width;
+use super::heap_order::Costs;
 use super::implied::implied;
 use super::path::{DISABLED, Path, PathKey, PathKind, add_path};
 use super::pull_up::conjuncts;
@@ -617,7 +618,8 @@ impl JoinSpace<'_, '_> {
             .product();
         let startup = descent;
         let rows_cpu = fetched * (s.cpu_tuple_cost + rest.len() as f64 * s.cpu_operator_cost);
-        let total_of = |reach: &Reach<'_>| {
+        // What is spent on the index alone.
+        let index_of = |reach: &Reach<'_>| {
             let index_sel = and_predicate(&reach.quals);
             let read = if unique_hit { 1.0 } else { (rel.tuples * index_sel).max(1.0) };
             let share = index_pages * (index_sel / held.max(1e-10)).min(1.0);
@@ -630,11 +632,23 @@ impl JoinSpace<'_, '_> {
             };
             let each = if leaf > 1.0 { 1.0 } else { 1.0 / loops.sqrt() };
             let cpu = read * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost);
-            let total = startup + io + leaf * s.random_page_cost * each + cpu + rows_cpu;
             let more = descent * (any * reach.scans - 1.0).min(index_pages);
-            let off = !s.enable_indexscan;
-            total + more + if off { DISABLED } else { 0.0 }
+            startup + leaf * s.random_page_cost * each + cpu + more
         };
+        let total_of = |reach: &Reach<'_>| {
+            let off = !s.enable_indexscan;
+            index_of(reach) + io + rows_cpu + if off { DISABLED } else { 0.0 }
+        };
+        // Of a column that was never analysed nobody knows that its order is not the table's.
+        let bounded = keys.iter().any(|k| k.column == 0) && correlation.is_some();
+        if param.is_empty() && bounded && !unique_hit && s.enable_bitmapscan {
+            let index_cost = index_of(&forward);
+            let plain = if s.enable_indexscan { index_cost + io + rows_cpu } else { f64::INFINITY };
+            let costs = Costs { index: index_cost, fetched, pages: max_pages, plain };
+            if let Some(path) = self.in_heap_order(i, index, &keys, &rest, &costs) {
+                add_path(paths, path);
+            }
+        }
         for backward in [false, true] {
             let keys_order: Vec<PathKey> = if keys.iter().any(|k| k.op == IndexOp::Any) {
                 Vec::new()

@@ -19,6 +19,7 @@ pub mod explain;
 pub(crate) mod explain_tree;
 mod extended;
 mod finish;
+mod heap_order;
 pub(crate) mod implied;
 mod index;
 mod join_paths;

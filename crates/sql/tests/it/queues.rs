@@ -270,3 +270,63 @@ fn a_table_that_is_written_to_all_the_time_is_cut() {
     ]);
     assert_eq!(db.faults(), Vec::<String>::new());
 }
+
+/// As of a customer whose orders keep coming, and whose own row is written with each.
+#[test]
+fn a_foreign_key_walks_over_former_versions_of_what_it_refers_to_once() {
+    const READ: &str =
+        "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'p_pkey'";
+    let db = Database::new();
+    let (mut s, mut idle) = (db.session(), db.session());
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY, b int) WITH (autovacuum_enabled = off)",
+        // So that no update is HOT.
+        "CREATE INDEX ON p (b)",
+        "CREATE TABLE c (a int REFERENCES p)",
+        "INSERT INTO p VALUES (1, 0)",
+    ]);
+    let refer = |s: &mut Connection| {
+        let before: i64 = s.run(READ).parse().unwrap();
+        s.run_each(&["INSERT INTO c VALUES (1)"]);
+        s.run(READ).parse::<i64>().unwrap() - before
+    };
+    for x in ["nobody", "an old snapshot"] {
+        if x != "nobody" {
+            idle.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT b FROM p"]);
+        }
+        for _ in 0..100 {
+            s.run_each(&["UPDATE p SET b = b + 1"]);
+        }
+        assert!(refer(&mut s) > 50, "{x} beside it");
+        let read = refer(&mut s);
+        // The version that the snapshot sees, and the newest.
+        assert!(read <= 2, "{x} beside it: {read}");
+    }
+    idle.check(&[("SELECT b FROM p", "100")]);
+    s.check(&[("SELECT b FROM p", "200"), ("SELECT count(*) FROM c", "4")]);
+}
+
+/// DDL looks at what depends on a table: views that come and go leave entries behind.
+#[test]
+fn ddl_walks_over_what_is_dead_in_a_catalog_once() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE EXTENSION pageinspect", "CREATE TABLE t (a int)"]);
+    let oid: u32 = s.run("SELECT 't'::regclass::oid").parse().unwrap();
+    let key: Vec<String> =
+        [1259u32, oid].iter().flat_map(|n| n.to_le_bytes()).map(|b| format!("{b:02x}")).collect();
+    let entries = format!(
+        "SELECT count(*) FROM generate_series(1, pg_relation_size('pg_depend_reference_index') / 8192 - 1) b, \
+         LATERAL bt_page_items('pg_depend_reference_index', b) i WHERE NOT dead AND data LIKE '{}%'",
+        key.join(" ")
+    );
+    for _ in 0..40 {
+        s.run_each(&["CREATE VIEW v AS SELECT a FROM t", "DROP VIEW v"]);
+    }
+    let before: u32 = s.run(&entries).parse().unwrap();
+    assert!(before > 40, "{before}");
+    s.run_each(&["ALTER TABLE t ALTER a TYPE bigint"]);
+    let after: u32 = s.run(&entries).parse().unwrap();
+    assert!(after < 10, "{before} to {after}");
+    s.run_each(&["DROP TABLE t"]);
+}

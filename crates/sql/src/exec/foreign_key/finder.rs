@@ -7,7 +7,7 @@ use super::super::key_types::{Sides, Sought, type_of};
 use super::super::late::carried;
 use super::super::row::RowReader;
 use crate::activity::TableChanges;
-use base::{Result, Tid};
+use base::{Oid, Result, Tid};
 use btree::ScanBounds;
 use engine::catalog::model::{ForeignKey, Index, Table};
 use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
@@ -229,13 +229,19 @@ impl Finder {
         read_so_far.scans += 1;
         let mut batch = Batch::new();
         let tree = x.relations.btree(&self.table, index)?;
-        let mut scan = tree.scan(ScanBounds::prefix(key), btree::ScanOptions::default());
+        // Indexes of catalogs are rebuilt beside their readers.
+        let tidies = index.oid >= Oid::FIRST_NORMAL;
+        let options = btree::ScanOptions { tidies, ..btree::ScanOptions::default() };
+        let mut scan = tree.scan(ScanBounds::prefix(key), options);
+        // A row that rows refer to all the time may get version after version.
+        scan.judge_by(snapshot.csn);
         let mut state = FetchState::new();
         let mut slot = TupleSlot::new();
         while let Some(tid) = scan.next()? {
             read_so_far.tuples_read += 1;
             let got = self.heap.fetch(tid, snapshot, &mut state, &mut slot)?;
             if !got.found {
+                scan.pass_over(got.all_dead, got.gone);
                 continue;
             }
             read_so_far.tuples_fetched += 1;
