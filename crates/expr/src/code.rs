@@ -118,6 +118,8 @@ pub enum Code {
     OrderCompare(CompareOp, Oid, Box<(Code, Code)>),
     /// Integer arithmetic.
     IntArith(ArithOp, IntWidth, Box<(Code, Code)>),
+    /// Of numerics, which are boxes: those of columns are not copied for it.
+    NumericArith(ArithOp, Box<(Code, Code)>),
     /// float8 arithmetic without overflow subtleties left out.
     Call(Box<CallCode>),
     /// A call that looks at part of a column.
@@ -329,6 +331,17 @@ fn arithmetic(function: Oid) -> Option<(ArithOp, IntWidth)> {
     Some((op, width))
 }
 
+/// What a function of numerics does, if it is one of the four that calculate.
+fn numeric_arithmetic(function: Oid) -> Option<ArithOp> {
+    Some(match types::facts::proc(function)?.symbol {
+        "numeric_add" => ArithOp::Add,
+        "numeric_sub" => ArithOp::Sub,
+        "numeric_mul" => ArithOp::Mul,
+        "numeric_div" => ArithOp::Div,
+        _ => return None,
+    })
+}
+
 fn all(exprs: &[Expr]) -> Result<Box<[Code]>> {
     exprs.iter().map(compile).collect()
 }
@@ -437,6 +450,11 @@ pub fn compile(e: &Expr) -> Result<Code> {
                 && let [l, r] = &args[..]
             {
                 return Ok(Code::IntArith(op, width, Box::new((compile(l)?, compile(r)?))));
+            }
+            if let Some(op) = numeric_arithmetic(Oid(*function))
+                && let [l, r] = &args[..]
+            {
+                return Ok(Code::NumericArith(op, Box::new((compile(l)?, compile(r)?))));
             }
             let mut code = call(*function, all(args)?, arg_types, *ty)?;
             if let (Callee::Plain(f), Some(ctype)) = (code.callee, asked_ctype(*function, args)) {

@@ -4,11 +4,13 @@
 //! What is to be sorted or made distinct before it is aggregated is in a sorter for each group, which keeps no more than `work_mem` in memory.
 //! Of groups in a hash table, which the planner takes if their rows are few, those sorters go to disk by which they grow together
 //! beyond that.
+//! A hash table takes no more groups than fit in twice `work_mem`: the rows of others wait on disk, parted by the groups' hashes, until
+//! those are handed out.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
 use super::hypothetical::{Neighbours, Place};
 use super::sort::{KeyPlace, Sorter};
-use super::store::RowFile;
+use super::waiting::{Parts, Waiting};
 use super::{Cx, Node};
 use crate::plan::AggregateStrategy;
 use base::{Oid, Result, bail};
@@ -148,7 +150,7 @@ impl Call {
         let collected = collected.get_or_insert_with(new);
         let last = self.args.len().checked_sub(1).map(|i| &values[i]);
         collected.values += u64::from(last.is_some_and(|v| !v.is_null()));
-        collected.sorter.push(&values, cx.x.cancel)
+        collected.sorter.take(&mut values, cx.x.cancel)
     }
 
     /// How collected rows are sorted.
@@ -248,13 +250,21 @@ impl Call {
                 }
             }
             (State::Extreme(_), _) => {}
-            (State::Other(s), _) => {
-                let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
-                for a in &self.args {
-                    args.push(a.eval(row, cx)?);
+            (State::Other(s), _) => match &self.args[..] {
+                // A column's value is not copied.
+                [one] => {
+                    let mut scratch = Datum::Null;
+                    let v = one.eval_ref(row, cx, &mut scratch)?;
+                    s.add(cx.env, std::slice::from_ref(v))?;
                 }
-                s.add(cx.env, &args)?;
-            }
+                several => {
+                    let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
+                    for a in several {
+                        args.push(a.eval(row, cx)?);
+                    }
+                    s.add(cx.env, &args)?;
+                }
+            },
             (State::Collected(_) | State::Place(_), _) => {
                 bail!(INTERNAL_ERROR, "rows to be sorted are not added one by one")
             }
@@ -411,7 +421,7 @@ pub(crate) struct AggregateWork {
     bytes: usize,
     emit_at: usize,
     /// Input rows of groups that found no room.
-    spilled: Option<RowFile>,
+    waiting: Vec<Waiting>,
     /// Sorted: the group in hand.
     batch: Batch,
     at: usize,
@@ -490,94 +500,80 @@ impl AggregateNode {
         self.output(&[], 0, &mut states, cx, out)
     }
 
-    /// Adds a row to the group of each set; false if a new group found no room, or is not to have any: once one had to wait, all do, or the
-    /// rows of the first would be parted.
+    /// Adds a row to its group of a set. A new group that finds no room gives its hash: once one had to wait, all new ones of the set do, or
+    /// the rows of the first would be parted.
     fn hash_row(
         &mut self,
+        set: usize,
         row: &[Datum],
-        key: &mut Vec<Datum>,
+        key: &[Datum],
         cx: &Cx<'_>,
         limit: usize,
         waits: bool,
-    ) -> Result<bool> {
-        self.group_of(row, cx, key)?;
+    ) -> Result<Option<u64>> {
         let width = self.groups.len();
         let n = self.calls.len();
-        let several = self.sets.len() > 1;
-        let full = key.clone();
-        for set in 0..self.sets.len() {
-            if several {
-                for i in 0..width {
-                    key[i] =
-                        if self.sets[set].contains(&i) { full[i].clone() } else { Datum::Null };
+        let mut h = set as u64;
+        for (ty, d) in self.group_types.iter().zip(key) {
+            h = mix(h ^ hash(*ty, d));
+        }
+        let w = &self.state;
+        let mut found = NONE;
+        if !w.heads.is_empty() {
+            let mut i = w.heads[h as usize & (w.heads.len() - 1)];
+            while i != NONE {
+                let at = i as usize;
+                if w.hashes[at] == h
+                    && w.set_of[at] as usize == set
+                    && self.same(&w.keys[at * width..(at + 1) * width], key)
+                {
+                    found = i;
+                    break;
                 }
-            }
-            let mut h = set as u64;
-            for (ty, d) in self.group_types.iter().zip(key.iter()) {
-                h = mix(h ^ hash(*ty, d));
-            }
-            let w = &self.state;
-            let mut found = NONE;
-            if !w.heads.is_empty() {
-                let mut i = w.heads[h as usize & (w.heads.len() - 1)];
-                while i != NONE {
-                    let at = i as usize;
-                    if w.hashes[at] == h
-                        && w.set_of[at] as usize == set
-                        && self.same(&w.keys[at * width..(at + 1) * width], key)
-                    {
-                        found = i;
-                        break;
-                    }
-                    i = w.next[at];
-                }
-            }
-            if found == NONE {
-                if (waits || self.state.bytes > limit) && !several {
-                    return Ok(false);
-                }
-                if self.state.bytes > limit.saturating_mul(64).max(512 << 20) {
-                    bail!(OUT_OF_MEMORY, "out of memory");
-                }
-                let fresh: Vec<State> = self.new_states().collect();
-                let w = &mut self.state;
-                found = w.hashes.len() as u32;
-                w.bytes += row_bytes(key) + 32 + n * 48;
-                w.keys.extend_from_slice(key);
-                w.hashes.push(h);
-                w.set_of.push(set as u32);
-                w.states.extend(fresh);
-                w.next.push(NONE);
-                if w.hashes.len() * 2 > w.heads.len() {
-                    let size = (w.hashes.len() * 4).next_power_of_two().max(64);
-                    w.heads = vec![NONE; size];
-                    for i in 0..w.hashes.len() {
-                        let b = w.hashes[i] as usize & (size - 1);
-                        w.next[i] = w.heads[b];
-                        w.heads[b] = i as u32;
-                    }
-                } else {
-                    let b = h as usize & (w.heads.len() - 1);
-                    w.next[found as usize] = w.heads[b];
-                    w.heads[b] = found;
-                }
-            }
-            let at = found as usize * n;
-            let w = &mut self.state;
-            for (c, s) in self.calls.iter().zip(&mut w.states[at..at + n]) {
-                let before = s.sorter_bytes();
-                c.add(s, row, cx)?;
-                let State::Collected(Some(collected)) = s else { continue };
-                let sorter = &mut collected.sorter;
-                w.bytes += sorter.bytes();
-                w.bytes = w.bytes.saturating_sub(before);
-                if w.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
-                    w.bytes = w.bytes.saturating_sub(sorter.bytes());
-                    sorter.spill(cx.x.cancel)?;
-                }
+                i = w.next[at];
             }
         }
-        Ok(true)
+        if found == NONE {
+            if waits || self.state.bytes > limit {
+                return Ok(Some(h));
+            }
+            let w = &mut self.state;
+            found = w.hashes.len() as u32;
+            w.bytes += row_bytes(key) + 32 + n * 48;
+            w.keys.extend_from_slice(key);
+            w.hashes.push(h);
+            w.set_of.push(set as u32);
+            w.states.extend(self.calls.iter().map(Call::start));
+            w.next.push(NONE);
+            if w.hashes.len() * 2 > w.heads.len() {
+                let size = (w.hashes.len() * 4).next_power_of_two().max(64);
+                w.heads = vec![NONE; size];
+                for i in 0..w.hashes.len() {
+                    let b = w.hashes[i] as usize & (size - 1);
+                    w.next[i] = w.heads[b];
+                    w.heads[b] = i as u32;
+                }
+            } else {
+                let b = h as usize & (w.heads.len() - 1);
+                w.next[found as usize] = w.heads[b];
+                w.heads[b] = found;
+            }
+        }
+        let at = found as usize * n;
+        let w = &mut self.state;
+        for (c, s) in self.calls.iter().zip(&mut w.states[at..at + n]) {
+            let before = s.sorter_bytes();
+            c.add(s, row, cx)?;
+            let State::Collected(Some(collected)) = s else { continue };
+            let sorter = &mut collected.sorter;
+            w.bytes += sorter.bytes();
+            w.bytes = w.bytes.saturating_sub(before);
+            if w.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
+                w.bytes = w.bytes.saturating_sub(sorter.bytes());
+                sorter.spill(cx.x.cancel)?;
+            }
+        }
+        Ok(None)
     }
 
     /// As before the first row, the groups' memory kept.
@@ -586,7 +582,7 @@ impl AggregateNode {
         let w = &mut self.state;
         w.started = false;
         w.ended = false;
-        w.spilled = None;
+        w.waiting.clear();
         w.current = None;
         w.current_states.clear();
         w.at = 0;
@@ -606,21 +602,27 @@ impl AggregateNode {
         w.emit_at = 0;
     }
 
-    fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<RowFile>) -> Result<()> {
+    /// Groups the input's rows, or those that had to wait.
+    fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<Waiting>) -> Result<()> {
         let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        let depth = source.as_ref().map_or(0, |s| s.depth + 1);
+        let sets = match &source {
+            Some(s) => s.set..s.set + 1,
+            None => 0..self.sets.len(),
+        };
+        let several = self.sets.len() > 1;
         let mut batch = Batch::new();
-        let mut key = Vec::new();
-        let mut spill: Option<RowFile> = None;
+        let (mut key, mut of_set, mut row) = (Vec::new(), Vec::new(), Vec::new());
+        let mut waiting: Vec<Parts> = (0..self.sets.len()).map(|_| Parts::default()).collect();
         loop {
             cx.poll()?;
             match &mut source {
                 None => self.input.next(cx, &mut batch, BATCH_ROWS)?,
-                Some(f) => {
+                Some(s) => {
                     batch.reset(self.input_width);
-                    let mut row = Vec::new();
                     while batch.len() < BATCH_ROWS {
                         row.clear();
-                        if !f.read(&mut row)? {
+                        if !s.rows.read(&mut row)? {
                             break;
                         }
                         batch.push(&row);
@@ -630,22 +632,32 @@ impl AggregateNode {
             if batch.is_empty() {
                 break;
             }
+            self.input_width = batch.width();
             for i in 0..batch.len() {
-                if !self.hash_row(batch.row(i), &mut key, cx, limit, spill.is_some())? {
-                    if spill.is_none() {
-                        spill = Some(RowFile::new(batch.width())?);
-                        self.input_width = batch.width();
-                    }
-                    if let Some(f) = &mut spill {
-                        f.write(batch.row(i))?;
+                self.group_of(batch.row(i), cx, &mut key)?;
+                for set in sets.clone() {
+                    let key = if several {
+                        let own = &self.sets[set];
+                        let part = |(i, d): (usize, &Datum)| match own.contains(&i) {
+                            true => d.clone(),
+                            false => Datum::Null,
+                        };
+                        of_set.clear();
+                        of_set.extend(key.iter().enumerate().map(part));
+                        &of_set
+                    } else {
+                        &key
+                    };
+                    let waits = waiting[set].used;
+                    if let Some(h) = self.hash_row(set, batch.row(i), key, cx, limit, waits)? {
+                        waiting[set].write(h, depth, batch.row(i))?;
                     }
                 }
             }
         }
-        if let Some(f) = &mut spill {
-            f.rewind()?;
+        for (set, parts) in waiting.into_iter().enumerate() {
+            parts.end(set, depth, &mut self.state.waiting)?;
         }
-        self.state.spilled = spill;
         Ok(())
     }
 
@@ -686,10 +698,11 @@ impl AggregateNode {
             if out.len() >= max {
                 return Ok(());
             }
-            match self.state.spilled.take() {
-                Some(f) => {
+            match self.state.waiting.pop() {
+                Some(mut next) => {
                     self.clear_groups();
-                    self.hash_input(cx, Some(f))?;
+                    next.rows.rewind()?;
+                    self.hash_input(cx, Some(next))?;
                 }
                 None => return Ok(()),
             }

@@ -77,7 +77,7 @@ fn comparable(from: Oid, key: Oid) -> bool {
 }
 
 /// The fixed beginning of a LIKE pattern; true if there is nothing but it.
-fn like_prefix(pattern: &str) -> (String, bool) {
+pub(super) fn like_prefix(pattern: &str) -> (String, bool) {
     let mut out = String::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -94,7 +94,7 @@ fn like_prefix(pattern: &str) -> (String, bool) {
 }
 
 /// The least string greater than all that begin with `prefix`.
-fn after_prefix(prefix: &str) -> Option<String> {
+pub(super) fn after_prefix(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(c) = chars.pop() {
         let mut n = c as u32 + 1;

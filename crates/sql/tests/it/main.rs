@@ -33,6 +33,7 @@ mod grants;
 mod groups_and_levels;
 mod having;
 mod horizons;
+mod in_parts;
 mod indexes_by_value;
 mod json_finds;
 mod key_types;
