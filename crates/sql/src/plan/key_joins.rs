@@ -88,6 +88,7 @@ impl JoinSpace<'_, '_> {
         let left = on.iter().enumerate().filter(|(n, _)| !keys.iter().any(|k| k.on.contains(n)));
         let rest = self.all_selectivity(left.map(|(_, c)| &c.0));
         let met = |k: &KeyJoin| k.present / self.rels[k.referenced].tuples.max(1.0);
-        rest * keys.iter().map(met).product::<f64>()
+        let before = self.already_let_through(on.iter().map(|c| &c.0));
+        (rest / before).min(1.0) * keys.iter().map(met).product::<f64>()
     }
 }

@@ -29,6 +29,7 @@ mod merge_append;
 mod min_max;
 mod missing_rows;
 mod modify;
+mod or_clauses;
 mod or_paths;
 mod outer_joins;
 mod output_facts;

@@ -413,6 +413,12 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     // A folded AND at the top of a condition is several conditions again.
     flatten(&mut tree);
     tree.quals_mut(&mut |e| {
+        if let Some(factored) = super::or_clauses::factored(e) {
+            *e = factored;
+        }
+    });
+    flatten(&mut tree);
+    tree.quals_mut(&mut |e| {
         if let Some(any) = super::implied::any_of(e) {
             *e = fold(&any);
         }

@@ -102,6 +102,7 @@ impl JoinSpace<'_, '_> {
     ) -> Result<Vec<Rc<Path>>> {
         self.build_classes();
         self.plan_subqueries()?;
+        self.restrict_by_or();
         let exprs = self.upper_exprs();
         self.note_needed(exprs.iter(), true);
         self.note_needed(extra_needed.iter(), true);

@@ -5,7 +5,7 @@ use crate::support::{Connection, Database};
 /// Runs the query; gives what it says and how many bytes went to temporary files.
 fn spilled(s: &mut Connection, query: &str) -> (String, f64) {
     let bytes = |s: &mut Connection| -> f64 {
-        s.run("SELECT pg_stat_force_next_flush()");
+        s.run_each(&["SELECT pg_stat_force_next_flush()"]);
         let said = s.run("SELECT temp_bytes FROM pg_stat_database WHERE datname = 'postgres'");
         said.parse().unwrap()
     };
