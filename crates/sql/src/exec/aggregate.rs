@@ -429,6 +429,90 @@ pub(crate) struct AggregateWork {
     current_states: Vec<State>,
 }
 
+impl AggregateWork {
+    /// Adds a row to its group of a set. A new group that finds no room gives its hash: once one had to wait, all new ones of the set do, or
+    /// the rows of the first would be parted.
+    fn hash_row(
+        &mut self,
+        (calls, types): (&[Call], &[Oid]),
+        (set, key): (usize, &[&Datum]),
+        row: &[Datum],
+        cx: &Cx<'_>,
+        waits: bool,
+    ) -> Result<Option<u64>> {
+        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        let (width, n) = (key.len(), calls.len());
+        let h = types.iter().zip(key).fold(set as u64, |h, (ty, d)| mix(h ^ hash(*ty, d)));
+        let at = match self.find(types, set, key, h) {
+            Some(at) => at,
+            None if waits || self.bytes > limit => return Ok(Some(h)),
+            None => {
+                let at = self.hashes.len();
+                self.keys.extend(key.iter().map(|d| (*d).clone()));
+                self.bytes += row_bytes(&self.keys[at * width..]) + 32 + n * 48;
+                self.hashes.push(h);
+                self.set_of.push(set as u32);
+                self.states.extend(calls.iter().map(Call::start));
+                self.next.push(NONE);
+                self.link(at);
+                at
+            }
+        };
+        for (c, s) in calls.iter().zip(&mut self.states[at * n..(at + 1) * n]) {
+            let before = s.sorter_bytes();
+            c.add(s, row, cx)?;
+            let State::Collected(Some(collected)) = s else { continue };
+            let sorter = &mut collected.sorter;
+            self.bytes += sorter.bytes();
+            self.bytes = self.bytes.saturating_sub(before);
+            if self.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
+                self.bytes = self.bytes.saturating_sub(sorter.bytes());
+                sorter.spill(cx.x.cancel)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place of a set's group.
+    fn find(&self, types: &[Oid], set: usize, key: &[&Datum], h: u64) -> Option<usize> {
+        if self.heads.is_empty() {
+            return None;
+        }
+        let width = key.len();
+        let mut i = self.heads[h as usize & (self.heads.len() - 1)];
+        while i != NONE {
+            let at = i as usize;
+            let own = &self.keys[at * width..(at + 1) * width];
+            let mut pairs = types.iter().zip(own.iter().zip(key));
+            if self.hashes[at] == h
+                && self.set_of[at] as usize == set
+                && pairs.all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
+            {
+                return Some(at);
+            }
+            i = self.next[at];
+        }
+        None
+    }
+
+    /// Hangs the newest group into its chain.
+    fn link(&mut self, at: usize) {
+        if self.hashes.len() * 2 <= self.heads.len() {
+            let b = self.hashes[at] as usize & (self.heads.len() - 1);
+            self.next[at] = self.heads[b];
+            self.heads[b] = at as u32;
+            return;
+        }
+        let size = (self.hashes.len() * 4).next_power_of_two().max(64);
+        self.heads = vec![NONE; size];
+        for i in 0..self.hashes.len() {
+            let b = self.hashes[i] as usize & (size - 1);
+            self.next[i] = self.heads[b];
+            self.heads[b] = i as u32;
+        }
+    }
+}
+
 impl AggregateNode {
     fn group_of(&self, row: &[Datum], cx: &Cx<'_>, out: &mut Vec<Datum>) -> Result<()> {
         out.clear();
@@ -500,82 +584,6 @@ impl AggregateNode {
         self.output(&[], 0, &mut states, cx, out)
     }
 
-    /// Adds a row to its group of a set. A new group that finds no room gives its hash: once one had to wait, all new ones of the set do, or
-    /// the rows of the first would be parted.
-    fn hash_row(
-        &mut self,
-        set: usize,
-        row: &[Datum],
-        key: &[Datum],
-        cx: &Cx<'_>,
-        limit: usize,
-        waits: bool,
-    ) -> Result<Option<u64>> {
-        let width = self.groups.len();
-        let n = self.calls.len();
-        let mut h = set as u64;
-        for (ty, d) in self.group_types.iter().zip(key) {
-            h = mix(h ^ hash(*ty, d));
-        }
-        let w = &self.state;
-        let mut found = NONE;
-        if !w.heads.is_empty() {
-            let mut i = w.heads[h as usize & (w.heads.len() - 1)];
-            while i != NONE {
-                let at = i as usize;
-                if w.hashes[at] == h
-                    && w.set_of[at] as usize == set
-                    && self.same(&w.keys[at * width..(at + 1) * width], key)
-                {
-                    found = i;
-                    break;
-                }
-                i = w.next[at];
-            }
-        }
-        if found == NONE {
-            if waits || self.state.bytes > limit {
-                return Ok(Some(h));
-            }
-            let w = &mut self.state;
-            found = w.hashes.len() as u32;
-            w.bytes += row_bytes(key) + 32 + n * 48;
-            w.keys.extend_from_slice(key);
-            w.hashes.push(h);
-            w.set_of.push(set as u32);
-            w.states.extend(self.calls.iter().map(Call::start));
-            w.next.push(NONE);
-            if w.hashes.len() * 2 > w.heads.len() {
-                let size = (w.hashes.len() * 4).next_power_of_two().max(64);
-                w.heads = vec![NONE; size];
-                for i in 0..w.hashes.len() {
-                    let b = w.hashes[i] as usize & (size - 1);
-                    w.next[i] = w.heads[b];
-                    w.heads[b] = i as u32;
-                }
-            } else {
-                let b = h as usize & (w.heads.len() - 1);
-                w.next[found as usize] = w.heads[b];
-                w.heads[b] = found;
-            }
-        }
-        let at = found as usize * n;
-        let w = &mut self.state;
-        for (c, s) in self.calls.iter().zip(&mut w.states[at..at + n]) {
-            let before = s.sorter_bytes();
-            c.add(s, row, cx)?;
-            let State::Collected(Some(collected)) = s else { continue };
-            let sorter = &mut collected.sorter;
-            w.bytes += sorter.bytes();
-            w.bytes = w.bytes.saturating_sub(before);
-            if w.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
-                w.bytes = w.bytes.saturating_sub(sorter.bytes());
-                sorter.spill(cx.x.cancel)?;
-            }
-        }
-        Ok(None)
-    }
-
     /// As before the first row, the groups' memory kept.
     fn reset(&mut self) {
         self.clear_groups();
@@ -604,15 +612,14 @@ impl AggregateNode {
 
     /// Groups the input's rows, or those that had to wait.
     fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<Waiting>) -> Result<()> {
-        let limit = cx.x.work_mem_bytes.saturating_mul(2);
         let depth = source.as_ref().map_or(0, |s| s.depth + 1);
         let sets = match &source {
             Some(s) => s.set..s.set + 1,
             None => 0..self.sets.len(),
         };
         let several = self.sets.len() > 1;
-        let mut batch = Batch::new();
-        let (mut key, mut of_set, mut row) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut batch, mut row) = (Batch::new(), Vec::new());
+        let mut scratch = vec![Datum::Null; self.groups.len()];
         let mut waiting: Vec<Parts> = (0..self.sets.len()).map(|_| Parts::default()).collect();
         loop {
             cx.poll()?;
@@ -633,24 +640,22 @@ impl AggregateNode {
                 break;
             }
             self.input_width = batch.width();
-            for i in 0..batch.len() {
-                self.group_of(batch.row(i), cx, &mut key)?;
+            let parts = (&self.calls[..], &self.group_types[..]);
+            for row in batch.rows() {
+                let values = self.groups.iter().zip(&mut scratch);
+                let key: SmallVec<[&Datum; 8]> =
+                    values.map(|(g, v)| g.eval_ref(row, &cx.eval, v)).collect::<Result<_>>()?;
                 for set in sets.clone() {
-                    let key = if several {
+                    let mut of_set = key.clone();
+                    if several {
                         let own = &self.sets[set];
-                        let part = |(i, d): (usize, &Datum)| match own.contains(&i) {
-                            true => d.clone(),
-                            false => Datum::Null,
-                        };
-                        of_set.clear();
-                        of_set.extend(key.iter().enumerate().map(part));
-                        &of_set
-                    } else {
-                        &key
-                    };
-                    let waits = waiting[set].used;
-                    if let Some(h) = self.hash_row(set, batch.row(i), key, cx, limit, waits)? {
-                        waiting[set].write(h, depth, batch.row(i))?;
+                        for (i, d) in of_set.iter_mut().enumerate() {
+                            *d = if own.contains(&i) { *d } else { &Datum::Null };
+                        }
+                    }
+                    let (of_set, waits) = ((set, &of_set[..]), waiting[set].used);
+                    if let Some(h) = self.state.hash_row(parts, of_set, row, cx, waits)? {
+                        waiting[set].write(h, depth, row)?;
                     }
                 }
             }

@@ -191,6 +191,9 @@ impl JoinSpace<'_, '_> {
                     if table.storage.is_some() {
                         for index in &table.indexes {
                             self.index_paths(i, &table, index, &mut paths);
+                            if let Some(path) = self.bitmap_path(i, &table, index) {
+                                add_path(&mut paths, path);
+                            }
                         }
                         self.or_paths(i, &table, &mut paths);
                     }

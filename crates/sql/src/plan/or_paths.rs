@@ -1,4 +1,4 @@
-//! `a = 1 OR b = 2` by the union of several indexes' addresses; the values may be another relation's.
+//! `a = 1 OR b = 2` by the union of several indexes' addresses; the values may be another relation's. And many rows of one index.
 
 use super::implied::implied;
 use super::index::{index_expr, mackert_lohman, place};
@@ -8,6 +8,9 @@ use super::{IndexKey, IndexOp};
 use engine::catalog::model::{Index, Table};
 use expr::Expr;
 use std::sync::Arc;
+
+/// Of fewer rows one is read after the other.
+const FEW_ROWS: f64 = 1000.0;
 
 /// What an index reads for one arm of an OR.
 struct Arm {
@@ -28,7 +31,8 @@ impl JoinSpace<'_, '_> {
         outer: RelSet,
     ) -> Option<Arm> {
         let rel = &self.rels[i];
-        let all: Vec<Expr> = parts.iter().chain(&rel.quals).cloned().collect();
+        let others = rel.quals.iter().filter(|q| !parts.contains(q));
+        let all: Vec<Expr> = parts.iter().chain(others).cloned().collect();
         let predicate = index.predicate.as_ref().map(|p| place(p, rel.rte));
         if !index.valid
             || !self.g.catalog.may_use(index)
@@ -88,6 +92,45 @@ impl JoinSpace<'_, '_> {
                 add_path(paths, path);
             }
         }
+    }
+
+    /// Many rows of one index by their addresses in order: each page is read once, however they are strewn.
+    pub(super) fn bitmap_path(&self, i: usize, table: &Table, index: &Arc<Index>) -> Option<Path> {
+        let (rel, s) = (&self.rels[i], self.g.settings);
+        if !s.enable_bitmapscan || !rel.lateral.is_empty() {
+            return None;
+        }
+        let arm = self.or_arm(i, table, index, &rel.quals, RelSet::EMPTY)?;
+        let fetched = arm.part * rel.tuples;
+        let bytes = fetched * size_of::<base::Tid>() as f64;
+        if arm.keys.is_empty() || fetched < FEW_ROWS || bytes > s.work_mem_bytes as f64 {
+            return None;
+        }
+        let all = rel.pages.max(1.0);
+        let pages = mackert_lohman(fetched, all, s.effective_cache_pages).min(all);
+        // Of many pages the next one is near.
+        let each =
+            s.random_page_cost - (s.random_page_cost - s.seq_page_cost) * (pages / all).sqrt();
+        let leaves = (f64::from(index.relpages.max(1)) * arm.part).ceil();
+        let startup = leaves * s.random_page_cost
+            + fetched * (s.cpu_index_tuple_cost + 1.1 * s.cpu_operator_cost);
+        let total = startup
+            + pages * each
+            + fetched * (s.cpu_tuple_cost + rel.quals.len() as f64 * s.cpu_operator_cost);
+        Some(Path {
+            kind: PathKind::Bitmap {
+                rel: i,
+                arms: vec![(arm.index, arm.keys)],
+                quals: rel.quals.clone(),
+            },
+            rels: RelSet::one(i),
+            rows: rel.rows,
+            startup,
+            total,
+            keys: Vec::new(),
+            param: RelSet::EMPTY,
+            width: self.output_width(i),
+        })
     }
 
     fn or_path(&self, i: usize, table: &Arc<Table>, e: &Expr, outer: RelSet) -> Option<Path> {

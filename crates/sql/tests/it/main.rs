@@ -53,6 +53,7 @@ mod not_null;
 mod notify;
 mod of_18;
 mod on_conflict;
+mod or_clauses;
 mod ordered_aggregates;
 mod outer_aggregates;
 mod owned;
