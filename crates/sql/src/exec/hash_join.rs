@@ -323,7 +323,13 @@ impl HashJoinNode {
     }
 
     /// Reads a part's right rows into the table; false if they are too many, and can be parted further.
-    fn load(&mut self, right: &mut RowFile, further: bool, limit: usize, cx: &Cx<'_>) -> Result<bool> {
+    fn load(
+        &mut self,
+        right: &mut RowFile,
+        further: bool,
+        limit: usize,
+        cx: &Cx<'_>,
+    ) -> Result<bool> {
         let keep = self.keeps_right();
         let table = &mut self.state.table;
         let mut row = Vec::new();
@@ -369,7 +375,13 @@ impl HashJoinNode {
     }
 
     /// The rows of one side, in parts.
-    fn parted(&self, from: &mut RowFile, left: bool, depth: u32, cx: &Cx<'_>) -> Result<Vec<RowFile>> {
+    fn parted(
+        &self,
+        from: &mut RowFile,
+        left: bool,
+        depth: u32,
+        cx: &Cx<'_>,
+    ) -> Result<Vec<RowFile>> {
         let width = if left { self.left_width } else { self.right_width };
         let mut files = (0..PARTS).map(|_| RowFile::new(width)).collect::<Result<Vec<_>>>()?;
         let mut row = Vec::new();

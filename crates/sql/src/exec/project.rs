@@ -3,8 +3,8 @@
 use super::batch::Batch;
 use super::{Cx, Node, Told};
 use base::{Oid, Result, SqlError, SqlState};
-use expr::{Expr, TypeRef};
 use expr::code::Code;
+use expr::{Expr, TypeRef};
 use types::registry::RowIter;
 use types::{Datum, FunctionBody};
 

@@ -672,9 +672,7 @@ impl JoinSpace<'_, '_> {
             };
             let cpu = read * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost);
             let leaf = match loops > 1.0 {
-                true => {
-                    mackert_lohman(leaf * loops, index_pages, s.effective_cache_pages) / loops
-                }
+                true => mackert_lohman(leaf * loops, index_pages, s.effective_cache_pages) / loops,
                 false => leaf,
             };
             let total = startup + io + leaf * s.random_page_cost + cpu + rows_cpu;

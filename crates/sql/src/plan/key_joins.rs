@@ -31,9 +31,8 @@ impl JoinSpace<'_, '_> {
             let Some(table) = self.table(referring) else { continue };
             let others = if left.has(referring) { right } else { left };
             for key in table.foreign_keys.iter().filter(|k| k.enforced && k.columns.len() > 1) {
-                let is_it = |i: &usize| {
-                    self.table(*i).is_some_and(|t| t.oid == key.referenced_table)
-                };
+                let is_it =
+                    |i: &usize| self.table(*i).is_some_and(|t| t.oid == key.referenced_table);
                 for referenced in others.iter().filter(is_it) {
                     let taken = |n: usize| found.iter().any(|k| k.on.contains(&n));
                     if let Some(join) = self.follows(key, referring, referenced, on, &taken) {
@@ -61,7 +60,8 @@ impl JoinSpace<'_, '_> {
         for (from, to) in key.columns.iter().zip(&key.referenced_columns) {
             // The two columns, or others that are known to be equal to them.
             let says = |e: &Equality| {
-                let both = |a: &Expr, b: &Expr| column(referring, a, *from) && column(referenced, b, *to);
+                let both =
+                    |a: &Expr, b: &Expr| column(referring, a, *from) && column(referenced, b, *to);
                 let class = || self.find(&e.left, e.family).map(|c| &self.classes[c].members);
                 let among = |rel, c| {
                     class().is_some_and(|members| members.iter().any(|m| column(rel, &m.0, c)))

@@ -571,7 +571,13 @@ impl JoinSpace<'_, '_> {
     }
 
     /// Selectivity of `e < value` (or `>`; or `<=` and `>=`, which makes a difference where the value is a common one).
-    pub(super) fn inequality(&self, e: &Expr, value: Option<&Datum>, less: bool, equal_too: bool) -> f64 {
+    pub(super) fn inequality(
+        &self,
+        e: &Expr,
+        value: Option<&Datum>,
+        less: bool,
+        equal_too: bool,
+    ) -> f64 {
         let (Some(v), Some(f)) = (value, self.facts(e)) else { return DEFAULT_INEQ };
         if v.is_null() {
             return 0.0;
@@ -636,7 +642,12 @@ fn order(ty: Oid, a: &Datum, b: &Datum) -> Option<Ordering> {
 fn is_time(ty: Oid) -> bool {
     matches!(
         ty,
-        oids::DATE | oids::TIMESTAMP | oids::TIMESTAMPTZ | oids::TIME | oids::TIMETZ | oids::INTERVAL
+        oids::DATE
+            | oids::TIMESTAMP
+            | oids::TIMESTAMPTZ
+            | oids::TIME
+            | oids::TIMETZ
+            | oids::INTERVAL
     )
 }
 

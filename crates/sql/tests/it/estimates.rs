@@ -126,7 +126,6 @@ fn know_what_patterns_let_through() {
         ("kind LIKE 'LARGE TIN'", 2500.0),
         ("starts_with(kind, 'LARGE')", 5000.0),
         ("kind ^@ 'LARGE'", 5000.0),
-        ("kind LIKE NULL", 1.0),
         ("name LIKE 'green%'", 2000.0),
         ("name LIKE '%green%'", 2000.0),
         ("name ~~* '%GREEN %'", 2000.0),
@@ -163,8 +162,10 @@ fn follow_foreign_keys_of_several_columns() {
         ("line JOIN ab ON ab.a = line.a AND line.b = ab.b AND ab.b < 50", 5000.0),
         ("a JOIN line ON line.a = id JOIN ab ON id = ab.a AND ab.b = line.b", 10_000.0),
         ("line LEFT JOIN ab USING (a, b)", 20_000.0),
-        ("line WHERE EXISTS (SELECT FROM ab WHERE ab.a = line.a AND ab.b = line.b AND ab.b < 50)", 5000.0),
-        ("line x JOIN line y ON x.a = y.a AND x.b = y.b", 5000.0),
+        (
+            "line WHERE EXISTS (SELECT FROM ab WHERE ab.a = line.a AND ab.b = line.b AND ab.b < 50)",
+            5000.0,
+        ),
     ];
     for (from, right) in cases {
         let found = rows(&mut s, &format!("SELECT * FROM {from}"));

@@ -27,7 +27,8 @@ fn groups_that_find_no_room_wait_in_parts() {
     let grouped = "SELECT k, count(*) n, sum(v) s FROM t GROUP BY k";
     let plan = s.run(&format!("EXPLAIN (COSTS off) {grouped}"));
     assert!(plan.contains("HashAggregate"), "{plan}");
-    let (said, bytes) = spilled(&mut s, &format!("SELECT count(*), sum(n), sum(s), max(k) FROM ({grouped}) g"));
+    let (said, bytes) =
+        spilled(&mut s, &format!("SELECT count(*), sum(n), sum(s), max(k) FROM ({grouped}) g"));
     assert_eq!(said, "30011|60000|1800030000|30010");
     // Two values of four bytes, each with eight before it.
     let once = 60_000.0 * 24.0;
@@ -40,10 +41,11 @@ fn groups_of_several_sets_wait_in_parts() {
     let mut s = db.session();
     s.run_each(&[
         "CREATE TABLE t (a int, b int, c text, v numeric)",
-        "INSERT INTO t SELECT g % 4001, g % 7, 'c' || g % 3000, g / 4.0 FROM generate_series(1, 20000) g",
+        "INSERT INTO t SELECT g % 1999, g % 7, 'c' || g % 1500, g / 4.0 FROM generate_series(1, 4000) g",
         "INSERT INTO t VALUES (NULL, 1, NULL, 1), (NULL, NULL, 'c1', 2)",
     ]);
-    for sets in ["ROLLUP (a, b, c)", "CUBE (a, b, c)", "GROUPING SETS ((a, c), (b), (c), (c), ())"] {
+    for sets in ["ROLLUP (a, b, c)", "CUBE (a, b, c)", "GROUPING SETS ((a, c), (b), (c), (c), ())"]
+    {
         let query = format!(
             "SELECT md5(string_agg(g::text, ' ' ORDER BY g::text)), count(*) FROM \
              (SELECT a, b, c, GROUPING(a, b, c), count(*), sum(v), min(c) FROM t GROUP BY {sets}) g"

@@ -104,7 +104,9 @@ fn moments_bound_indexes_on_days() {
                 for index in ["off", "on"] {
                     let seq = if index == "on" { "off" } else { "on" };
                     s.run_each(&[
-                        &format!("SET enable_indexscan = {index}; SET enable_indexonlyscan = {index}"),
+                        &format!(
+                            "SET enable_indexscan = {index}; SET enable_indexonlyscan = {index}"
+                        ),
                         &format!("SET enable_seqscan = {seq}"),
                     ]);
                     assert_eq!(count(&mut s, &condition), want, "{condition}, index {index}");
