@@ -185,7 +185,7 @@ impl JoinSpace<'_, '_> {
         if known.as_ref().is_none_or(|s| s.histogram.len() < 2) {
             return DEFAULT_EQ * rest;
         }
-        let first = Datum::text(prefix.to_owned());
+        let first = Datum::text(prefix);
         let from = self.inequality(value, Some(&first), false, true);
         let to = after_prefix(prefix)
             .map_or(1.0, |end| self.inequality(value, Some(&Datum::text(end)), true, false));
