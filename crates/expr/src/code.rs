@@ -118,6 +118,8 @@ pub enum Code {
     OrderCompare(CompareOp, Oid, Box<(Code, Code)>),
     /// Integer arithmetic.
     IntArith(ArithOp, IntWidth, Box<(Code, Code)>),
+    /// Of numerics, which are boxes: those of columns are not copied for it.
+    NumericArith(ArithOp, Box<(Code, Code)>),
     /// float8 arithmetic without overflow subtleties left out.
     Call(Box<CallCode>),
     /// A call that looks at part of a column.
@@ -306,6 +308,22 @@ pub fn comparison(function: Oid) -> Option<(CompareOp, Oid, Oid)> {
     .copied()
 }
 
+/// The comparison of a day with a day that says as much as that with a moment; None: a day never is a moment within one.
+pub fn day_bound(op: CompareOp, moment: i64) -> Option<(CompareOp, i32)> {
+    const DAY: i64 = 86_400_000_000;
+    let day = match moment {
+        i64::MAX => return Some((op, i32::MAX)),
+        i64::MIN => return Some((op, i32::MIN)),
+        moment => i32::try_from(moment.div_euclid(DAY)).ok()?,
+    };
+    Some(match op {
+        op if moment.rem_euclid(DAY) == 0 => (op, day),
+        CompareOp::Lt | CompareOp::Le => (CompareOp::Le, day),
+        CompareOp::Gt | CompareOp::Ge => (CompareOp::Gt, day),
+        CompareOp::Eq | CompareOp::Ne => return None,
+    })
+}
+
 fn arithmetic(function: Oid) -> Option<(ArithOp, IntWidth)> {
     let fact = types::facts::proc(function)?;
     let [a, b] = fact.args else { return None };
@@ -327,6 +345,17 @@ fn arithmetic(function: Oid) -> Option<(ArithOp, IntWidth)> {
         _ => return None,
     };
     Some((op, width))
+}
+
+/// What a function of numerics does, if it is one of the four that calculate.
+fn numeric_arithmetic(function: Oid) -> Option<ArithOp> {
+    Some(match types::facts::proc(function)?.symbol {
+        "numeric_add" => ArithOp::Add,
+        "numeric_sub" => ArithOp::Sub,
+        "numeric_mul" => ArithOp::Mul,
+        "numeric_div" => ArithOp::Div,
+        _ => return None,
+    })
 }
 
 fn all(exprs: &[Expr]) -> Result<Box<[Code]>> {
@@ -401,6 +430,16 @@ fn compile_comparison(op: CompareOp, a: Oid, b: Oid, args: &[Expr]) -> Result<Op
         }
         return Ok(Some(Code::IntCompare(op, Box::new((l, r)))));
     }
+    if let (oids::DATE, oids::TIMESTAMP, Expr::Const(c)) = (a, b, r)
+        && let Datum::Timestamp(moment) = c.value
+        && let Some((op, day)) = day_bound(op, moment)
+    {
+        let day = Datum::Date(day);
+        return Ok(Some(match compile(l)? {
+            Code::Slot(i) => Code::SlotConstCompare(op, i, int_of(&day).unwrap_or(0)),
+            l => Code::IntCompare(op, Box::new((l, Code::Const(day)))),
+        }));
+    }
     if text_like(a) && text_like(b) {
         return Ok(Some(Code::TextCompare(op, Box::new((compile(l)?, compile(r)?)))));
     }
@@ -437,6 +476,11 @@ pub fn compile(e: &Expr) -> Result<Code> {
                 && let [l, r] = &args[..]
             {
                 return Ok(Code::IntArith(op, width, Box::new((compile(l)?, compile(r)?))));
+            }
+            if let Some(op) = numeric_arithmetic(Oid(*function))
+                && let [l, r] = &args[..]
+            {
+                return Ok(Code::NumericArith(op, Box::new((compile(l)?, compile(r)?))));
             }
             let mut code = call(*function, all(args)?, arg_types, *ty)?;
             if let (Callee::Plain(f), Some(ctype)) = (code.callee, asked_ctype(*function, args)) {

@@ -416,6 +416,21 @@ impl Code {
                 };
                 arith(*op, *w, a, b)?
             }
+            Code::NumericArith(op, lr) => deeper(cx, || {
+                let (mut x, mut y) = (Datum::Null, Datum::Null);
+                let a = lr.0.eval_ref(row, cx, &mut x)?;
+                let b = lr.1.eval_ref(row, cx, &mut y)?;
+                let (Datum::Numeric(a), Datum::Numeric(b)) = (a, b) else {
+                    return Ok(Datum::Null);
+                };
+                Ok(Datum::Numeric(Box::new(match op {
+                    ArithOp::Add => a.add(b)?,
+                    ArithOp::Sub => a.sub(b)?,
+                    ArithOp::Mul => a.mul(b)?,
+                    ArithOp::Div => a.div(b)?,
+                    ArithOp::Mod => a.rem(b)?,
+                })))
+            })?,
             Code::Part(p) => match deeper(cx, || p.of_late(row, cx))? {
                 Some(value) => value,
                 None => p.call().eval(row, cx)?,

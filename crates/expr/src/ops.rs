@@ -74,11 +74,35 @@ pub fn hash(ty: Oid, v: &Datum) -> u64 {
         _ => match crate::code::int_of(v) {
             Some(i) => mix(i as u64),
             None => {
-                let mut h = std::hash::DefaultHasher::new();
+                let mut h = Mixer(0);
                 types::compare::hash(ty, v, &mut h);
-                std::hash::Hasher::finish(&h)
+                h.0
             }
         },
+    }
+}
+
+/// What values of other types are hashed by: as well mixed as those.
+struct Mixer(u64);
+
+impl std::hash::Hasher for Mixer {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = mix(self.0 ^ hash_bytes(bytes));
+    }
+    fn write_u8(&mut self, v: u8) {
+        self.write_u64(u64::from(v));
+    }
+    fn write_u16(&mut self, v: u16) {
+        self.write_u64(u64::from(v));
+    }
+    fn write_u32(&mut self, v: u32) {
+        self.write_u64(u64::from(v));
+    }
+    fn write_u64(&mut self, v: u64) {
+        self.0 = mix(self.0 ^ mix(v));
+    }
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -200,6 +200,7 @@ pub fn decode(type_oid: Oid, bytes: &[u8]) -> Result<Datum> {
         TIMESTAMPTZ => bytes.try_into().ok().map(|b| Datum::TimestampTz(i64::from_le_bytes(b))),
         TIMESTAMP => bytes.try_into().ok().map(|b| Datum::Timestamp(i64::from_le_bytes(b))),
         DATE => bytes.try_into().ok().map(|b| Datum::Date(i32::from_le_bytes(b))),
+        NUMERIC => Some(Datum::Numeric(Box::new(Numeric::decode(bytes)?))),
         FLOAT8 => bytes.try_into().ok().map(|b| Datum::Float8(f64::from_le_bytes(b))),
         OID => bytes.try_into().ok().map(|b| Datum::Oid(Oid(u32::from_le_bytes(b)))),
         INT2 => bytes.try_into().ok().map(|b| Datum::Int2(i16::from_le_bytes(b))),
@@ -227,7 +228,6 @@ fn slow(type_oid: Oid, bytes: &[u8]) -> Result<Option<Datum>> {
         INT2 => r.array().map(|b| Datum::Int2(i16::from_le_bytes(b))),
         FLOAT4 => r.array().map(|b| Datum::Float4(f32::from_le_bytes(b))),
         FLOAT8 => r.array().map(|b| Datum::Float8(f64::from_le_bytes(b))),
-        NUMERIC => Some(Datum::Numeric(Box::new(Numeric::decode(bytes)?))),
         NAME => {
             let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
             utf8(&bytes[..end]).map(Datum::Text)

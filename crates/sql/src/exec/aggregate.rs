@@ -4,11 +4,13 @@
 //! What is to be sorted or made distinct before it is aggregated is in a sorter for each group, which keeps no more than `work_mem` in memory.
 //! Of groups in a hash table, which the planner takes if their rows are few, those sorters go to disk by which they grow together
 //! beyond that.
+//! A hash table takes no more groups than fit in twice `work_mem`: the rows of others wait on disk, parted by the groups' hashes, until
+//! those are handed out.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
 use super::hypothetical::{Neighbours, Place};
 use super::sort::{KeyPlace, Sorter};
-use super::store::RowFile;
+use super::waiting::{Parts, Waiting};
 use super::{Cx, Node};
 use crate::plan::AggregateStrategy;
 use base::{Oid, Result, bail};
@@ -148,7 +150,7 @@ impl Call {
         let collected = collected.get_or_insert_with(new);
         let last = self.args.len().checked_sub(1).map(|i| &values[i]);
         collected.values += u64::from(last.is_some_and(|v| !v.is_null()));
-        collected.sorter.push(&values, cx.x.cancel)
+        collected.sorter.take(&mut values, cx.x.cancel)
     }
 
     /// How collected rows are sorted.
@@ -248,13 +250,21 @@ impl Call {
                 }
             }
             (State::Extreme(_), _) => {}
-            (State::Other(s), _) => {
-                let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
-                for a in &self.args {
-                    args.push(a.eval(row, cx)?);
+            (State::Other(s), _) => match &self.args[..] {
+                // A column's value is not copied.
+                [one] => {
+                    let mut scratch = Datum::Null;
+                    let v = one.eval_ref(row, cx, &mut scratch)?;
+                    s.add(cx.env, std::slice::from_ref(v))?;
                 }
-                s.add(cx.env, &args)?;
-            }
+                several => {
+                    let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
+                    for a in several {
+                        args.push(a.eval(row, cx)?);
+                    }
+                    s.add(cx.env, &args)?;
+                }
+            },
             (State::Collected(_) | State::Place(_), _) => {
                 bail!(INTERNAL_ERROR, "rows to be sorted are not added one by one")
             }
@@ -411,12 +421,96 @@ pub(crate) struct AggregateWork {
     bytes: usize,
     emit_at: usize,
     /// Input rows of groups that found no room.
-    spilled: Option<RowFile>,
+    waiting: Vec<Waiting>,
     /// Sorted: the group in hand.
     batch: Batch,
     at: usize,
     current: Option<Vec<Datum>>,
     current_states: Vec<State>,
+}
+
+impl AggregateWork {
+    /// Adds a row to its group of a set. A new group that finds no room gives its hash: once one had to wait, all new ones of the set do, or
+    /// the rows of the first would be parted.
+    fn hash_row(
+        &mut self,
+        (calls, types): (&[Call], &[Oid]),
+        (set, key): (usize, &[&Datum]),
+        row: &[Datum],
+        cx: &Cx<'_>,
+        waits: bool,
+    ) -> Result<Option<u64>> {
+        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        let (width, n) = (key.len(), calls.len());
+        let h = types.iter().zip(key).fold(set as u64, |h, (ty, d)| mix(h ^ hash(*ty, d)));
+        let at = match self.find(types, set, key, h) {
+            Some(at) => at,
+            None if waits || self.bytes > limit => return Ok(Some(h)),
+            None => {
+                let at = self.hashes.len();
+                self.keys.extend(key.iter().map(|d| (*d).clone()));
+                self.bytes += row_bytes(&self.keys[at * width..]) + 32 + n * 48;
+                self.hashes.push(h);
+                self.set_of.push(set as u32);
+                self.states.extend(calls.iter().map(Call::start));
+                self.next.push(NONE);
+                self.link(at);
+                at
+            }
+        };
+        for (c, s) in calls.iter().zip(&mut self.states[at * n..(at + 1) * n]) {
+            let before = s.sorter_bytes();
+            c.add(s, row, cx)?;
+            let State::Collected(Some(collected)) = s else { continue };
+            let sorter = &mut collected.sorter;
+            self.bytes += sorter.bytes();
+            self.bytes = self.bytes.saturating_sub(before);
+            if self.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
+                self.bytes = self.bytes.saturating_sub(sorter.bytes());
+                sorter.spill(cx.x.cancel)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place of a set's group.
+    fn find(&self, types: &[Oid], set: usize, key: &[&Datum], h: u64) -> Option<usize> {
+        if self.heads.is_empty() {
+            return None;
+        }
+        let width = key.len();
+        let mut i = self.heads[h as usize & (self.heads.len() - 1)];
+        while i != NONE {
+            let at = i as usize;
+            let own = &self.keys[at * width..(at + 1) * width];
+            let mut pairs = types.iter().zip(own.iter().zip(key));
+            if self.hashes[at] == h
+                && self.set_of[at] as usize == set
+                && pairs.all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
+            {
+                return Some(at);
+            }
+            i = self.next[at];
+        }
+        None
+    }
+
+    /// Hangs the newest group into its chain.
+    fn link(&mut self, at: usize) {
+        if self.hashes.len() * 2 <= self.heads.len() {
+            let b = self.hashes[at] as usize & (self.heads.len() - 1);
+            self.next[at] = self.heads[b];
+            self.heads[b] = at as u32;
+            return;
+        }
+        let size = (self.hashes.len() * 4).next_power_of_two().max(64);
+        self.heads = vec![NONE; size];
+        for i in 0..self.hashes.len() {
+            let b = self.hashes[i] as usize & (size - 1);
+            self.next[i] = self.heads[b];
+            self.heads[b] = i as u32;
+        }
+    }
 }
 
 impl AggregateNode {
@@ -490,103 +584,13 @@ impl AggregateNode {
         self.output(&[], 0, &mut states, cx, out)
     }
 
-    /// Adds a row to the group of each set; false if a new group found no room, or is not to have any: once one had to wait, all do, or the
-    /// rows of the first would be parted.
-    fn hash_row(
-        &mut self,
-        row: &[Datum],
-        key: &mut Vec<Datum>,
-        cx: &Cx<'_>,
-        limit: usize,
-        waits: bool,
-    ) -> Result<bool> {
-        self.group_of(row, cx, key)?;
-        let width = self.groups.len();
-        let n = self.calls.len();
-        let several = self.sets.len() > 1;
-        let full = key.clone();
-        for set in 0..self.sets.len() {
-            if several {
-                for i in 0..width {
-                    key[i] =
-                        if self.sets[set].contains(&i) { full[i].clone() } else { Datum::Null };
-                }
-            }
-            let mut h = set as u64;
-            for (ty, d) in self.group_types.iter().zip(key.iter()) {
-                h = mix(h ^ hash(*ty, d));
-            }
-            let w = &self.state;
-            let mut found = NONE;
-            if !w.heads.is_empty() {
-                let mut i = w.heads[h as usize & (w.heads.len() - 1)];
-                while i != NONE {
-                    let at = i as usize;
-                    if w.hashes[at] == h
-                        && w.set_of[at] as usize == set
-                        && self.same(&w.keys[at * width..(at + 1) * width], key)
-                    {
-                        found = i;
-                        break;
-                    }
-                    i = w.next[at];
-                }
-            }
-            if found == NONE {
-                if (waits || self.state.bytes > limit) && !several {
-                    return Ok(false);
-                }
-                if self.state.bytes > limit.saturating_mul(64).max(512 << 20) {
-                    bail!(OUT_OF_MEMORY, "out of memory");
-                }
-                let fresh: Vec<State> = self.new_states().collect();
-                let w = &mut self.state;
-                found = w.hashes.len() as u32;
-                w.bytes += row_bytes(key) + 32 + n * 48;
-                w.keys.extend_from_slice(key);
-                w.hashes.push(h);
-                w.set_of.push(set as u32);
-                w.states.extend(fresh);
-                w.next.push(NONE);
-                if w.hashes.len() * 2 > w.heads.len() {
-                    let size = (w.hashes.len() * 4).next_power_of_two().max(64);
-                    w.heads = vec![NONE; size];
-                    for i in 0..w.hashes.len() {
-                        let b = w.hashes[i] as usize & (size - 1);
-                        w.next[i] = w.heads[b];
-                        w.heads[b] = i as u32;
-                    }
-                } else {
-                    let b = h as usize & (w.heads.len() - 1);
-                    w.next[found as usize] = w.heads[b];
-                    w.heads[b] = found;
-                }
-            }
-            let at = found as usize * n;
-            let w = &mut self.state;
-            for (c, s) in self.calls.iter().zip(&mut w.states[at..at + n]) {
-                let before = s.sorter_bytes();
-                c.add(s, row, cx)?;
-                let State::Collected(Some(collected)) = s else { continue };
-                let sorter = &mut collected.sorter;
-                w.bytes += sorter.bytes();
-                w.bytes = w.bytes.saturating_sub(before);
-                if w.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
-                    w.bytes = w.bytes.saturating_sub(sorter.bytes());
-                    sorter.spill(cx.x.cancel)?;
-                }
-            }
-        }
-        Ok(true)
-    }
-
     /// As before the first row, the groups' memory kept.
     fn reset(&mut self) {
         self.clear_groups();
         let w = &mut self.state;
         w.started = false;
         w.ended = false;
-        w.spilled = None;
+        w.waiting.clear();
         w.current = None;
         w.current_states.clear();
         w.at = 0;
@@ -606,21 +610,26 @@ impl AggregateNode {
         w.emit_at = 0;
     }
 
-    fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<RowFile>) -> Result<()> {
-        let limit = cx.x.work_mem_bytes.saturating_mul(2);
-        let mut batch = Batch::new();
-        let mut key = Vec::new();
-        let mut spill: Option<RowFile> = None;
+    /// Groups the input's rows, or those that had to wait.
+    fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<Waiting>) -> Result<()> {
+        let depth = source.as_ref().map_or(0, |s| s.depth + 1);
+        let sets = match &source {
+            Some(s) => s.set..s.set + 1,
+            None => 0..self.sets.len(),
+        };
+        let several = self.sets.len() > 1;
+        let (mut batch, mut row) = (Batch::new(), Vec::new());
+        let mut scratch = vec![Datum::Null; self.groups.len()];
+        let mut waiting: Vec<Parts> = (0..self.sets.len()).map(|_| Parts::default()).collect();
         loop {
             cx.poll()?;
             match &mut source {
                 None => self.input.next(cx, &mut batch, BATCH_ROWS)?,
-                Some(f) => {
+                Some(s) => {
                     batch.reset(self.input_width);
-                    let mut row = Vec::new();
                     while batch.len() < BATCH_ROWS {
                         row.clear();
-                        if !f.read(&mut row)? {
+                        if !s.rows.read(&mut row)? {
                             break;
                         }
                         batch.push(&row);
@@ -630,22 +639,30 @@ impl AggregateNode {
             if batch.is_empty() {
                 break;
             }
-            for i in 0..batch.len() {
-                if !self.hash_row(batch.row(i), &mut key, cx, limit, spill.is_some())? {
-                    if spill.is_none() {
-                        spill = Some(RowFile::new(batch.width())?);
-                        self.input_width = batch.width();
+            self.input_width = batch.width();
+            let parts = (&self.calls[..], &self.group_types[..]);
+            for row in batch.rows() {
+                let values = self.groups.iter().zip(&mut scratch);
+                let key: SmallVec<[&Datum; 8]> =
+                    values.map(|(g, v)| g.eval_ref(row, &cx.eval, v)).collect::<Result<_>>()?;
+                for set in sets.clone() {
+                    let mut of_set = key.clone();
+                    if several {
+                        let own = &self.sets[set];
+                        for (i, d) in of_set.iter_mut().enumerate() {
+                            *d = if own.contains(&i) { *d } else { &Datum::Null };
+                        }
                     }
-                    if let Some(f) = &mut spill {
-                        f.write(batch.row(i))?;
+                    let (of_set, waits) = ((set, &of_set[..]), waiting[set].used);
+                    if let Some(h) = self.state.hash_row(parts, of_set, row, cx, waits)? {
+                        waiting[set].write(h, depth, row)?;
                     }
                 }
             }
         }
-        if let Some(f) = &mut spill {
-            f.rewind()?;
+        for (set, parts) in waiting.into_iter().enumerate() {
+            parts.end(set, depth, &mut self.state.waiting)?;
         }
-        self.state.spilled = spill;
         Ok(())
     }
 
@@ -686,10 +703,11 @@ impl AggregateNode {
             if out.len() >= max {
                 return Ok(());
             }
-            match self.state.spilled.take() {
-                Some(f) => {
+            match self.state.waiting.pop() {
+                Some(mut next) => {
                     self.clear_groups();
-                    self.hash_input(cx, Some(f))?;
+                    next.rows.rewind()?;
+                    self.hash_input(cx, Some(next))?;
                 }
                 None => return Ok(()),
             }

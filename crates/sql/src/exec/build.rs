@@ -308,11 +308,9 @@ impl Builder {
                     removed: 0,
                 })
             }
-            NodeKind::Project { input, exprs } => Box::new(ProjectNode {
-                input: self.node(input)?,
-                exprs: codes(exprs)?,
-                batch: Batch::new(),
-            }),
+            NodeKind::Project { input, exprs } => {
+                Box::new(ProjectNode::new(self.node(input)?, exprs)?)
+            }
             NodeKind::ProjectSet { input, exprs } => {
                 let width = input.columns.len();
                 let mut calls: Vec<SetCall> = Vec::new();

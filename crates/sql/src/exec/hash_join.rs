@@ -1,7 +1,7 @@
 //! Hash joins: the right side in a hash table, in parts on disk if it is too big.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
-use super::join::emit;
+use super::join::{emit, emit_pair};
 use super::store::RowFile;
 use super::{Cx, Node};
 use crate::query::JoinKind;
@@ -83,6 +83,13 @@ impl Table {
         self.hashes.push(h);
         self.matched.push(false);
     }
+    /// As [`Table::push`]; the row's values are moved out of it.
+    fn take(&mut self, row: &mut [Datum], h: u64) {
+        self.bytes += row_bytes(row);
+        self.data.extend(row.iter_mut().map(std::mem::take));
+        self.hashes.push(h);
+        self.matched.push(false);
+    }
     /// Adds a row to a table in which rows are looked up meanwhile.
     pub(crate) fn add(&mut self, row: &[Datum], h: u64) {
         self.width = row.len();
@@ -135,6 +142,19 @@ impl Table {
     }
 }
 
+/// So many parts are made at once.
+const PARTS: usize = 32;
+/// Parts that are too large are parted again so often.
+const DEEPEST: u32 = 4;
+
+/// Rows of both sides whose hashes put them together, on disk.
+struct Part {
+    left: RowFile,
+    right: RowFile,
+    /// How often its rows have been parted before.
+    depth: u32,
+}
+
 /// A hash join.
 pub(crate) struct HashJoinNode {
     pub kind: JoinKind,
@@ -153,8 +173,8 @@ pub(crate) struct HashJoinNode {
 pub(crate) struct HashState {
     built: bool,
     table: Table,
-    /// Parts on disk: (left, right); taken from the end.
-    parts: Vec<(RowFile, RowFile)>,
+    /// Parts on disk; taken from the end.
+    parts: Vec<Part>,
     spilled: bool,
     part_left: Option<RowFile>,
     left: Batch,
@@ -230,7 +250,8 @@ impl HashJoinNode {
             if batch.is_empty() {
                 break;
             }
-            for row in batch.rows() {
+            for i in 0..batch.len() {
+                let row = batch.row_mut(i);
                 let h = match HashJoinNode::key_hash(&self.keys, false, row, cx)? {
                     Some(h) => h,
                     // Kept for the rows without a match; its hash never leads to a match.
@@ -238,19 +259,17 @@ impl HashJoinNode {
                     None => continue,
                 };
                 if files.is_empty() {
-                    s.table.push(row, h);
+                    s.table.take(row, h);
                 } else {
-                    let n = files.len();
-                    files[part_of(h, n)].write(row)?;
+                    files[part_of(h, 0)].write(row)?;
                 }
             }
             if files.is_empty() && s.table.bytes > limit {
-                let n = 32;
-                for _ in 0..n {
+                for _ in 0..PARTS {
                     files.push(RowFile::new(self.right_width)?);
                 }
                 for i in 0..s.table.len() {
-                    files[part_of(s.table.hashes[i], n)].write(s.table.row(i))?;
+                    files[part_of(s.table.hashes[i], 0)].write(s.table.row(i))?;
                 }
                 s.table.clear();
             }
@@ -261,9 +280,8 @@ impl HashJoinNode {
             return Ok(());
         }
         // The left side goes to the same parts.
-        let n = files.len();
         let mut lefts: Vec<RowFile> =
-            (0..n).map(|_| RowFile::new(self.left_width)).collect::<Result<_>>()?;
+            (0..PARTS).map(|_| RowFile::new(self.left_width)).collect::<Result<_>>()?;
         loop {
             cx.poll()?;
             self.left.next(cx, &mut batch, BATCH_ROWS)?;
@@ -272,46 +290,112 @@ impl HashJoinNode {
             }
             for row in batch.rows() {
                 let h = HashJoinNode::key_hash(&self.keys, true, row, cx)?.unwrap_or(0);
-                lefts[part_of(h, n)].write(row)?;
+                lefts[part_of(h, 0)].write(row)?;
             }
         }
         let s = &mut self.state;
         s.spilled = true;
-        s.parts = lefts.into_iter().zip(files).collect();
+        for (mut left, mut right) in lefts.into_iter().zip(files) {
+            left.rest()?;
+            right.rest()?;
+            s.parts.push(Part { left, right, depth: 0 });
+        }
         s.built = true;
         self.next_part(cx).map(|_| ())
     }
 
     /// Loads the next part from disk; false if there is none.
     fn next_part(&mut self, cx: &Cx<'_>) -> Result<bool> {
+        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        loop {
+            let Some(mut part) = self.state.parts.pop() else { return Ok(false) };
+            part.left.rewind()?;
+            part.right.rewind()?;
+            self.state.table.clear();
+            self.state.table.width = self.right_width;
+            if self.load(&mut part.right, part.depth < DEEPEST, limit, cx)? {
+                self.state.table.index();
+                self.state.part_left = Some(part.left);
+                return Ok(true);
+            }
+            self.part_again(part, cx)?;
+        }
+    }
+
+    /// Reads a part's right rows into the table; false if they are too many, and can be parted further.
+    fn load(
+        &mut self,
+        right: &mut RowFile,
+        further: bool,
+        limit: usize,
+        cx: &Cx<'_>,
+    ) -> Result<bool> {
         let keep = self.keeps_right();
-        let s = &mut self.state;
-        let Some((mut l, mut r)) = s.parts.pop() else { return Ok(false) };
-        l.rewind()?;
-        r.rewind()?;
-        s.table.clear();
-        s.table.width = self.right_width;
+        let table = &mut self.state.table;
         let mut row = Vec::new();
+        let mut several = false;
         loop {
             row.clear();
-            if !r.read(&mut row)? {
-                break;
+            if !right.read(&mut row)? {
+                return Ok(true);
             }
-            if s.table.len().is_multiple_of(BATCH_ROWS) {
+            if table.len().is_multiple_of(BATCH_ROWS) {
                 cx.poll()?;
             }
             match HashJoinNode::key_hash(&self.keys, false, &row, cx)? {
-                Some(h) => s.table.push(&row, h),
-                None if keep => s.table.push(&row, 0),
+                Some(h) => {
+                    several |= table.hashes.first().is_some_and(|first| *first != h);
+                    table.take(&mut row, h);
+                }
+                None if keep => table.take(&mut row, 0),
                 None => {}
             }
-            if s.table.bytes > cx.x.work_mem_bytes.saturating_mul(64).max(256 << 20) {
+            if table.bytes > limit && further && several {
+                return Ok(false);
+            }
+            if table.bytes > cx.x.work_mem_bytes.saturating_mul(64).max(256 << 20) {
                 base::bail!(OUT_OF_MEMORY, "out of memory");
             }
         }
-        s.table.index();
-        s.part_left = Some(l);
-        Ok(true)
+    }
+
+    /// Makes parts of a part that is too large.
+    fn part_again(&mut self, mut part: Part, cx: &Cx<'_>) -> Result<()> {
+        let depth = part.depth + 1;
+        self.state.table.clear();
+        part.right.rewind()?;
+        let right = self.parted(&mut part.right, false, depth, cx)?;
+        let left = self.parted(&mut part.left, true, depth, cx)?;
+        for (mut left, mut right) in left.into_iter().zip(right) {
+            left.rest()?;
+            right.rest()?;
+            self.state.parts.push(Part { left, right, depth });
+        }
+        Ok(())
+    }
+
+    /// The rows of one side, in parts.
+    fn parted(
+        &self,
+        from: &mut RowFile,
+        left: bool,
+        depth: u32,
+        cx: &Cx<'_>,
+    ) -> Result<Vec<RowFile>> {
+        let width = if left { self.left_width } else { self.right_width };
+        let mut files = (0..PARTS).map(|_| RowFile::new(width)).collect::<Result<Vec<_>>>()?;
+        let mut row = Vec::new();
+        loop {
+            row.clear();
+            if !from.read(&mut row)? {
+                return Ok(files);
+            }
+            if from.left().is_multiple_of(BATCH_ROWS as u64) {
+                cx.poll()?;
+            }
+            let h = HashJoinNode::key_hash(&self.keys, left, &row, cx)?.unwrap_or(0);
+            files[part_of(h, depth)].write(&row)?;
+        }
     }
 
     fn fill_left(&mut self, cx: &Cx<'_>, max: usize) -> Result<bool> {
@@ -345,8 +429,9 @@ impl HashJoinNode {
     }
 }
 
-fn part_of(h: u64, n: usize) -> usize {
-    (h >> 40) as usize % n
+/// The part of a hash; what has been in one part is parted by other bits.
+fn part_of(h: u64, depth: u32) -> usize {
+    mix(h.wrapping_add(u64::from(depth))) as usize % PARTS
 }
 
 impl Node for HashJoinNode {
@@ -406,11 +491,12 @@ impl Node for HashJoinNode {
                     None => NONE,
                 };
                 s.row.clear();
-                s.row.extend_from_slice(left);
                 s.open = true;
             }
             let s = &mut self.state;
             let width = self.left_width;
+            // Where nothing is asked of pairs, none are made.
+            let asked = self.on.is_some() || self.filter.is_some();
             while s.chain != NONE {
                 s.pairs = s.pairs.wrapping_add(1);
                 if s.pairs.is_multiple_of(BATCH_ROWS) {
@@ -423,8 +509,13 @@ impl Node for HashJoinNode {
                 {
                     continue;
                 }
-                s.row.truncate(width);
-                s.row.extend_from_slice(s.table.row(i));
+                if asked {
+                    if s.row.is_empty() {
+                        s.row.extend_from_slice(s.left.row(s.at));
+                    }
+                    s.row.truncate(width);
+                    s.row.extend_from_slice(s.table.row(i));
+                }
                 if let Some(on) = &self.on
                     && !on.is_true(&s.row, &cx.eval)?
                 {
@@ -444,13 +535,14 @@ impl Node for HashJoinNode {
                     None => true,
                 };
                 if pass {
-                    emit(&s.row, &self.output, out);
+                    emit_pair(s.left.row(s.at), s.table.row(i), &self.output, out);
                     if out.len() >= max {
                         return Ok(());
                     }
                 }
             }
             s.open = false;
+            let left = s.left.row(s.at);
             s.at += 1;
             let lone = match self.kind {
                 JoinKind::Semi => s.matched,
@@ -458,7 +550,8 @@ impl Node for HashJoinNode {
                 _ => false,
             };
             if lone {
-                s.row.truncate(width);
+                s.row.clear();
+                s.row.extend_from_slice(left);
                 s.row.resize(width + self.right_width, Datum::Null);
                 let pass = match &self.filter {
                     Some(f) => f.is_true(&s.row, &cx.eval)?,

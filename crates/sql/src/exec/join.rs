@@ -41,6 +41,19 @@ pub(crate) fn emit(row: &[Datum], output: &[usize], out: &mut Batch) {
     out.end_row();
 }
 
+/// The same of two rows that have met, without making one of them first.
+#[inline]
+pub(crate) fn emit_pair(left: &[Datum], right: &[Datum], output: &[usize], out: &mut Batch) {
+    for i in output {
+        let value = match left.get(*i) {
+            Some(value) => value,
+            None => &right[*i - left.len()],
+        };
+        out.push_value(value.clone());
+    }
+    out.end_row();
+}
+
 impl NestLoopNode {
     fn passes(code: &Option<Code>, row: &[Datum], cx: &Cx<'_>) -> Result<bool> {
         code.as_ref().map_or(Ok(true), |c| c.is_true(row, &cx.eval))
@@ -68,7 +81,6 @@ impl Node for NestLoopNode {
                     cx.shared.exec_params.borrow_mut()[*i] = v;
                 }
                 s.row.clear();
-                s.row.extend_from_slice(left);
                 self.right.rescan(cx)?;
                 s.right.reset(self.right_width);
                 s.right_at = 0;
@@ -76,12 +88,20 @@ impl Node for NestLoopNode {
                 s.matched = false;
             }
             let width = s.left.width();
+            // Where nothing is asked of pairs, none are made.
+            let asked = self.on.is_some() || self.filter.is_some();
             // The right side's rows for this left row.
             'right: loop {
                 while s.right_at < s.right.len() {
-                    s.row.truncate(width);
-                    s.row.extend_from_slice(s.right.row(s.right_at));
+                    let right = s.right.row(s.right_at);
                     s.right_at += 1;
+                    if asked {
+                        if s.row.is_empty() {
+                            s.row.extend_from_slice(s.left.row(s.at));
+                        }
+                        s.row.truncate(width);
+                        s.row.extend_from_slice(right);
+                    }
                     if !NestLoopNode::passes(&self.on, &s.row, cx)? {
                         continue;
                     }
@@ -92,7 +112,7 @@ impl Node for NestLoopNode {
                         _ => {}
                     }
                     if NestLoopNode::passes(&self.filter, &s.row, cx)? {
-                        emit(&s.row, &self.output, out);
+                        emit_pair(s.left.row(s.at), right, &self.output, out);
                         if out.len() >= max {
                             return Ok(());
                         }
@@ -112,6 +132,7 @@ impl Node for NestLoopNode {
                 }
             }
             s.open = false;
+            let left = s.left.row(s.at);
             s.at += 1;
             let lone = match self.kind {
                 JoinKind::Semi => s.matched,
@@ -119,7 +140,8 @@ impl Node for NestLoopNode {
                 _ => false,
             };
             if lone {
-                s.row.truncate(width);
+                s.row.clear();
+                s.row.extend_from_slice(left);
                 s.row.resize(width + self.right_width, Datum::Null);
                 if NestLoopNode::passes(&self.filter, &s.row, cx)? {
                     emit(&s.row, &self.output, out);

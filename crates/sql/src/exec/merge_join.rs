@@ -1,7 +1,7 @@
 //! Merge joins of two sorted inputs.
 
 use super::batch::{BATCH_ROWS, Batch};
-use super::join::emit;
+use super::join::{emit, emit_pair};
 use super::{Cx, Node};
 use crate::query::JoinKind;
 use base::{Oid, Result};
@@ -245,9 +245,12 @@ impl Node for MergeJoinNode {
                 if s.pairs.is_multiple_of(BATCH_ROWS) {
                     cx.poll()?;
                 }
-                s.row.clear();
-                s.row.extend_from_slice(s.left.row());
-                s.row.extend_from_slice(&s.group[i]);
+                // Where nothing is asked of pairs, none are made.
+                if self.on.is_some() || self.filter.is_some() {
+                    s.row.clear();
+                    s.row.extend_from_slice(s.left.row());
+                    s.row.extend_from_slice(&s.group[i]);
+                }
                 if let Some(on) = &self.on
                     && !on.is_true(&s.row, &cx.eval)?
                 {
@@ -264,7 +267,7 @@ impl Node for MergeJoinNode {
                     None => true,
                 };
                 if pass {
-                    emit(&s.row, &self.output, out);
+                    emit_pair(s.left.row(), &s.group[i], &self.output, out);
                 }
                 continue;
             }

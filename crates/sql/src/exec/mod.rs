@@ -42,6 +42,7 @@ mod store;
 mod sub_plan;
 mod temp_files;
 pub mod unique_later;
+mod waiting;
 mod window;
 
 use crate::plan::{Plan, RelationUse};

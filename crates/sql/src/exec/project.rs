@@ -3,8 +3,8 @@
 use super::batch::Batch;
 use super::{Cx, Node, Told};
 use base::{Oid, Result, SqlError, SqlState};
-use expr::TypeRef;
 use expr::code::Code;
+use expr::{Expr, TypeRef};
 use types::registry::RowIter;
 use types::{Datum, FunctionBody};
 
@@ -57,17 +57,39 @@ impl Node for FilterNode {
 pub(crate) struct ProjectNode {
     pub input: Box<dyn Node>,
     pub exprs: Vec<Code>,
+    /// Of each expression whether it is a column that none behind it looks at: its value is moved, not copied.
+    pub moved: Vec<bool>,
     pub batch: Batch,
+}
+
+impl ProjectNode {
+    pub(crate) fn new(input: Box<dyn Node>, exprs: &[Expr]) -> Result<ProjectNode> {
+        let uses = |e: &Expr, slot: usize| {
+            e.any(&mut |e| matches!(e, Expr::Slot { index, .. } if *index == slot))
+        };
+        let moved = |(n, e): (usize, &Expr)| match e {
+            Expr::Slot { index, .. } => !exprs[n + 1..].iter().any(|e| uses(e, *index)),
+            _ => false,
+        };
+        Ok(ProjectNode {
+            input,
+            moved: exprs.iter().enumerate().map(moved).collect(),
+            exprs: exprs.iter().map(expr::code::compile).collect::<Result<_>>()?,
+            batch: Batch::new(),
+        })
+    }
 }
 
 impl Node for ProjectNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         self.input.next(cx, &mut self.batch, max)?;
         out.reset(self.exprs.len());
-        for row in self.batch.rows() {
-            for e in &self.exprs {
+        for i in 0..self.batch.len() {
+            let row = self.batch.row_mut(i);
+            for (e, moved) in self.exprs.iter().zip(&self.moved) {
                 out.push_value(match e {
                     // It may be late: then so may this.
+                    Code::Slot(i) if *moved => std::mem::take(&mut row[*i]),
                     Code::Slot(i) => row[*i].clone(),
                     e => e.eval(row, &cx.eval)?,
                 });

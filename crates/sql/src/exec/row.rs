@@ -116,7 +116,7 @@ impl RowReader {
         keep: impl FnOnce(&[Datum]) -> Result<bool>,
         filtered: bool,
     ) -> Result<bool> {
-        let mut attrs: SmallVec<[AttrValue<'_>; 12]> = SmallVec::new();
+        let mut attrs: SmallVec<[AttrValue<'_>; 32]> = SmallVec::new();
         let wanted = if filtered { self.first_attrs } else { self.all_attrs };
         attrs.resize(wanted, AttrValue::Null);
         deform(tuple.bytes, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;

@@ -108,16 +108,35 @@ impl Sorter {
         &self.data[i as usize * self.width..(i as usize + 1) * self.width]
     }
     pub(crate) fn push(&mut self, row: &[Datum], cancel: &CancelFlag) -> Result<()> {
+        if !self.note(row) {
+            return Ok(());
+        }
+        self.data.extend_from_slice(row);
+        self.make_room(cancel)
+    }
+    /// As [`Sorter::push`]; the row's values are moved out of it.
+    pub(crate) fn take(&mut self, row: &mut [Datum], cancel: &CancelFlag) -> Result<()> {
+        if !self.note(row) {
+            return Ok(());
+        }
+        self.data.extend(row.iter_mut().map(std::mem::take));
+        self.make_room(cancel)
+    }
+    /// Counts a row that is to be added; false if it will not be among the first.
+    fn note(&mut self, row: &[Datum]) -> bool {
         debug_assert_eq!(row.len(), self.width);
         if let Some(last) = self.last
             && compare_rows(&self.keys, row, self.row(last)).is_ge()
         {
-            return Ok(());
+            return false;
         }
         self.bytes += row_bytes(row) + 4;
         self.most_bytes = self.most_bytes.max(self.bytes);
         self.order.push(self.order.len() as u32);
-        self.data.extend_from_slice(row);
+        true
+    }
+    /// Keeps what is in memory within its bounds.
+    fn make_room(&mut self, cancel: &CancelFlag) -> Result<()> {
         let full = self.bytes > self.limit_bytes;
         if let Some(b) = self.bound
             && (full || self.order.len() / 2 >= b.max(32))
@@ -226,14 +245,15 @@ impl Sorter {
         self.merge = Some(Merge::new(std::mem::take(&mut self.runs), &self.keys)?);
         Ok(())
     }
-    /// Gives the next rows' first `columns` values.
+    /// Gives the next rows' first `columns` values. Each row is given once.
     pub(crate) fn read(&mut self, out: &mut Batch, columns: usize, max: usize) -> Result<()> {
         let Some(merge) = &mut self.merge else {
             while self.at < self.order.len() && out.len() < max {
                 let i = self.order[self.at];
                 self.at += 1;
                 let start = i as usize * self.width;
-                out.push_values(self.data[start..start + columns].iter().cloned());
+                let row = &mut self.data[start..start + columns];
+                out.push_values(row.iter_mut().map(std::mem::take));
             }
             return Ok(());
         };
@@ -310,12 +330,12 @@ impl Node for SortNode {
                 if batch.is_empty() {
                     break;
                 }
-                for r in batch.rows() {
+                for i in 0..batch.len() {
                     if extra == 0 {
-                        s.push(r, cx.x.cancel)?;
+                        s.take(batch.row_mut(i), cx.x.cancel)?;
                     } else {
-                        extend_row(&self.keys, r, &mut row, cx)?;
-                        s.push(&row, cx.x.cancel)?;
+                        extend_row(&self.keys, batch.row(i), &mut row, cx)?;
+                        s.take(&mut row, cx.x.cancel)?;
                     }
                 }
             }

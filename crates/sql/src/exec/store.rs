@@ -94,6 +94,10 @@ impl RowFile {
         self.rows += 1;
         Ok(())
     }
+    /// How many rows are still to be read.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
     /// Ends writing for now: without the memory for it, until [`RowFile::rewind`].
     pub(crate) fn rest(&mut self) -> Result<()> {
         if let Some(writer) = self.writer.take() {

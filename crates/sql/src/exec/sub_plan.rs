@@ -96,7 +96,7 @@ impl SubPlanState {
     fn plan_now(&mut self, x: &ExecContext<'_>, shared: &Shared) -> Result<()> {
         let Some((plan, number)) = &self.later else { return Ok(()) };
         let Some(later) = &plan.sub_plans[*number].later else { return Ok(()) };
-        let made = later.plan(x.catalog, shared.exec_params.borrow().len())?;
+        let made = later.plan(x.catalog, x.env, shared.exec_params.borrow().len())?;
         let (node, own) = super::parts(&Arc::new(made), None, false)?;
         self.node = Some(node);
         self.apart = Some(Rc::new(own));

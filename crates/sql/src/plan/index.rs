@@ -13,6 +13,7 @@ use super::{IndexKey, IndexOp};
 use crate::query::{Command, JoinKind};
 use base::{Oid, Result};
 use engine::catalog::model::{Index, Table};
+use expr::code::CompareOp;
 use expr::tree::Constant;
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
@@ -77,8 +78,32 @@ fn comparable(from: Oid, key: Oid) -> bool {
         || (array(from) && array(key) && from == key)
 }
 
+/// What an index on days is asked for where they are compared with a moment.
+fn day_key(op: Option<IndexOp>, key: Oid, moment: &Expr) -> Option<(IndexOp, Expr)> {
+    let op = match op.filter(|_| key == oids::DATE)? {
+        IndexOp::Eq => CompareOp::Eq,
+        IndexOp::Lt => CompareOp::Lt,
+        IndexOp::Le => CompareOp::Le,
+        IndexOp::Gt => CompareOp::Gt,
+        IndexOp::Ge => CompareOp::Ge,
+        _ => return None,
+    };
+    let Some(Datum::Timestamp(moment)) = constant(strip(moment)) else { return None };
+    let (op, day) = expr::code::day_bound(op, *moment)?;
+    let op = match op {
+        CompareOp::Eq => IndexOp::Eq,
+        CompareOp::Lt => IndexOp::Lt,
+        CompareOp::Le => IndexOp::Le,
+        CompareOp::Gt => IndexOp::Gt,
+        CompareOp::Ge => IndexOp::Ge,
+        CompareOp::Ne => return None,
+    };
+    let ty = TypeRef::of(oids::DATE);
+    Some((op, Expr::Const(Constant { ty, value: Datum::Date(day) })))
+}
+
 /// The fixed beginning of a LIKE pattern; true if there is nothing but it.
-fn like_prefix(pattern: &str) -> (String, bool) {
+pub(super) fn like_prefix(pattern: &str) -> (String, bool) {
     let mut out = String::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
@@ -95,7 +120,7 @@ fn like_prefix(pattern: &str) -> (String, bool) {
 }
 
 /// The least string greater than all that begin with `prefix`.
-fn after_prefix(prefix: &str) -> Option<String> {
+pub(super) fn after_prefix(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(c) = chars.pop() {
         let mut n = c as u32 + 1;
@@ -242,6 +267,9 @@ impl JoinSpace<'_, '_> {
                     {
                         return Some(one(op, Some(r.clone()), self.rels_of(r)));
                     }
+                    if let Some((op, day)) = day_key(strategy(index, c, *operator), key_type, r) {
+                        return Some(one(op, Some(day), RelSet::EMPTY));
+                    }
                     return self.match_like(index, c, e, *operator, r);
                 }
                 if strip(r) == target && outside(l) {
@@ -250,6 +278,9 @@ impl JoinSpace<'_, '_> {
                         && comparable(l.ty().oid, key_type)
                     {
                         return Some(one(op, Some(l.clone()), self.rels_of(l)));
+                    }
+                    if let Some((op, day)) = day_key(strategy(index, c, commuted), key_type, l) {
+                        return Some(one(op, Some(day), RelSet::EMPTY));
                     }
                 }
                 None
@@ -592,7 +623,9 @@ impl JoinSpace<'_, '_> {
         let row_sel = self.all_selectivity(all.iter().copied());
         let fetched = if unique_hit { 1.0 } else { (rel.tuples * heap_sel).max(1.0) };
         let rows = if unique_hit { 1.0 } else { (rel.tuples * row_sel).round().max(1.0) };
-        let loops = if param.is_empty() { 1.0 } else { 10.0 };
+        // As often as the smallest of the relations that it gets values from has rows.
+        let outer = param.iter().map(|i| self.rels[i].rows);
+        let loops = outer.min_by(f64::total_cmp).unwrap_or(1.0).max(1.0);
         let descent = (entries.max(2.0).log2().ceil() + 2.0 * 50.0) * s.cpu_operator_cost;
         let correlation = self.facts(&columns[0]).and_then(|f| f.stats).and_then(|s| s.correlation);
         let c2 = correlation.map_or(0.0, |c| f64::from(c) * f64::from(c));
@@ -600,7 +633,13 @@ impl JoinSpace<'_, '_> {
         let max_pages = mackert_lohman(fetched * loops, pages, s.effective_cache_pages) / loops;
         let min_pages = (heap_sel * pages).ceil().max(1.0).min(max_pages);
         let mut max_io = max_pages * s.random_page_cost;
-        let mut min_io = s.random_page_cost + (min_pages - 1.0).max(0.0) * s.seq_page_cost;
+        let mut min_io = match loops > 1.0 {
+            true => {
+                let all = mackert_lohman(min_pages * loops, pages, s.effective_cache_pages);
+                (all / loops * s.random_page_cost).min(max_io)
+            }
+            false => s.random_page_cost + (min_pages - 1.0).max(0.0) * s.seq_page_cost,
+        };
         if covers {
             let visible = if table.relpages > 0 {
                 (f64::from(table.relallvisible) / f64::from(table.relpages)).clamp(0.0, 1.0)
@@ -630,10 +669,13 @@ impl JoinSpace<'_, '_> {
                 }
                 _ => share.ceil().max(1.0),
             };
-            let each = if leaf > 1.0 { 1.0 } else { 1.0 / loops.sqrt() };
             let cpu = read * (s.cpu_index_tuple_cost + keys.len() as f64 * s.cpu_operator_cost);
+            let leaf = match loops > 1.0 {
+                true => mackert_lohman(leaf * loops, index_pages, s.effective_cache_pages) / loops,
+                false => leaf,
+            };
             let more = descent * (any * reach.scans - 1.0).min(index_pages);
-            startup + leaf * s.random_page_cost * each + cpu + more
+            startup + leaf * s.random_page_cost + cpu + more
         };
         let total_of = |reach: &Reach<'_>| {
             let off = !s.enable_indexscan;

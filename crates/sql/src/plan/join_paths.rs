@@ -184,7 +184,7 @@ impl JoinSpace<'_, '_> {
             l.startup + r.total + r.rows * (n * s.cpu_operator_cost + s.cpu_tuple_cost);
         let mut run = (l.total - l.startup) + l.rows * n * s.cpu_operator_cost;
         let distinct =
-            keys.first().map_or(1.0, |k| self.distinct_values(&k.right, r.rows).max(1.0));
+            keys.iter().map(|k| self.distinct_values(&k.right, r.rows)).fold(1.0, f64::max);
         let bucket = (r.rows / distinct).max(1.0);
         run += l.rows * bucket * 0.5 * n * s.cpu_operator_cost;
         run += rows * (s.cpu_tuple_cost + extra as f64 * s.cpu_operator_cost);

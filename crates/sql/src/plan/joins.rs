@@ -1,5 +1,6 @@
 //! Join order: which sets of relations are joined, with what conditions, and how many rows that makes.
 
+use super::key_joins::KeyJoin;
 use super::path::Path;
 use super::rels::{Equality, JoinSpace, RelSet};
 use crate::query::JoinKind;
@@ -7,6 +8,9 @@ use base::{Result, bail};
 use expr::Expr;
 use std::collections::HashMap;
 use std::rc::Rc;
+
+/// The conditions of a join, with what those that are equalities equate.
+pub(super) type On = [(Expr, Option<Equality>)];
 
 /// A joined set of relations.
 pub(super) struct JoinRel {
@@ -213,22 +217,23 @@ impl JoinSpace<'_, '_> {
         let (l, r, lr, rr) =
             if legal.swapped { (b, a, rows_b, rows_a) } else { (a, b, rows_a, rows_b) };
         let (on, after) = self.clauses(l, r, legal.special);
-        self.join_rows(legal.special, l, &on, &after, lr, rr)
+        self.join_rows(legal.special, (l, r), &on, &after, lr, rr)
     }
 
     fn join_rows(
         &self,
         special: Option<usize>,
-        left_rels: RelSet,
-        on: &[(Expr, Option<Equality>)],
+        (left_rels, right_rels): (RelSet, RelSet),
+        on: &On,
         after: &[Expr],
         left: f64,
         right: f64,
     ) -> f64 {
-        let sel = self.all_selectivity(on.iter().map(|c| &c.0));
+        let keys = self.key_joins(left_rels, right_rels, on);
+        let sel = self.pairs_met(&keys, on);
         let inner = left * right * sel;
         let kind = special.map_or(JoinKind::Inner, |s| self.specials[s].kind);
-        let met = || self.fraction_met(left_rels, on, right, sel);
+        let met = || self.fraction_met(left_rels, on, &keys, right, sel);
         let rows = match kind {
             JoinKind::Left => {
                 // `right IS NULL` asks for the rows that meet none.
@@ -260,11 +265,20 @@ impl JoinSpace<'_, '_> {
     fn fraction_met(
         &self,
         left_rels: RelSet,
-        on: &[(Expr, Option<Equality>)],
+        on: &On,
+        keys: &[KeyJoin],
         right: f64,
         sel: f64,
     ) -> f64 {
-        let equalities = on.iter().filter_map(|c| c.1.as_ref());
+        // Of the rows that refer as many meet one as are left of those that are referred to.
+        let referring = keys.iter().filter(|k| !left_rels.has(k.referenced));
+        let (mut of_keys, mut counted) = (1.0, vec![false; on.len()]);
+        for key in referring {
+            of_keys *= (right / self.rels[key.referenced].tuples.max(1.0)).min(1.0) * key.present;
+            key.on.iter().for_each(|n| counted[*n] = true);
+        }
+        let others = on.iter().zip(&counted).filter(|(_, counted)| !**counted);
+        let equalities = others.filter_map(|(c, _)| c.1.as_ref());
         let parts = equalities.map(|e| {
             let turned = e.right_rels.within(left_rels);
             let (l, r) = if turned { (&e.right, &e.left) } else { (&e.left, &e.right) };
@@ -274,7 +288,7 @@ impl JoinSpace<'_, '_> {
         });
         match on.iter().all(|c| c.1.is_none()) {
             true => (right * sel).min(1.0) * 0.5,
-            false => parts.product(),
+            false => of_keys * parts.product::<f64>(),
         }
     }
 
@@ -289,7 +303,7 @@ impl JoinSpace<'_, '_> {
         let mut rel = match map.remove(&both) {
             Some(rel) => rel,
             None => JoinRel {
-                rows: self.join_rows(legal.special, l, &on, &after, lrows, rrows),
+                rows: self.join_rows(legal.special, (l, r), &on, &after, lrows, rrows),
                 width: if matches!(kind, JoinKind::Semi | JoinKind::Anti) { lw } else { lw + rw },
                 paths: Vec::new(),
             },

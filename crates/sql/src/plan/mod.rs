@@ -24,15 +24,18 @@ pub(crate) mod implied;
 mod index;
 mod join_paths;
 mod joins;
+mod key_joins;
 mod lateral_pull_up;
 mod merge_append;
 mod min_max;
 mod missing_rows;
 mod modify;
+mod or_clauses;
 mod or_paths;
 mod outer_joins;
 mod output_facts;
 mod path;
+mod patterns;
 mod prep;
 mod print;
 mod pull_up;
@@ -200,8 +203,13 @@ impl LaterPlan {
     ///
     /// # Errors
     /// As [`plan_query`].
-    pub(crate) fn plan(&self, catalog: &dyn CatalogView, exec_params: usize) -> Result<Plan> {
-        prep::plan_within(&self.query, catalog, &self.settings, exec_params)
+    pub(crate) fn plan(
+        &self,
+        catalog: &dyn CatalogView,
+        env: &dyn types::Env,
+        exec_params: usize,
+    ) -> Result<Plan> {
+        prep::plan_within(&self.query, catalog, &self.settings, env, exec_params)
     }
 }
 
@@ -673,12 +681,13 @@ pub fn plan_query(
     query: &Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
+    env: &dyn types::Env,
     params: &[Datum],
 ) -> Result<Plan> {
     if params.is_empty() {
-        return prep::plan_statement(query, catalog, settings);
+        return prep::plan_statement(query, catalog, settings, env);
     }
-    prep::plan_statement(&with_values(query, params), catalog, settings)
+    prep::plan_statement(&with_values(query, params), catalog, settings, env)
 }
 
 /// The query with the parameters' values in their places.

@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub(crate) struct Global<'a> {
     pub catalog: &'a dyn CatalogView,
     pub settings: &'a PlannerSettings,
+    /// The session's, for what an expression that is stable comes to now.
+    pub env: &'a dyn types::Env,
     pub exec_params: usize,
     pub sub_plans: Vec<SubPlan>,
     pub ctes: Vec<CtePlan>,
@@ -99,8 +101,9 @@ pub(crate) fn plan_statement(
     query: &Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
+    env: &dyn types::Env,
 ) -> Result<Plan> {
-    plan_within(query, catalog, settings, 0)
+    plan_within(query, catalog, settings, env, 0)
 }
 
 /// Plans a statement, or a part of one that has so many exec parameters already.
@@ -108,11 +111,13 @@ pub(crate) fn plan_within(
     query: &Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
+    env: &dyn types::Env,
     exec_params: usize,
 ) -> Result<Plan> {
     let mut g = Global {
         catalog,
         settings,
+        env,
         exec_params,
         sub_plans: Vec::new(),
         ctes: Vec::new(),
@@ -406,6 +411,12 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     }
     g.left_over.append(&mut left_over);
     // A folded AND at the top of a condition is several conditions again.
+    flatten(&mut tree);
+    tree.quals_mut(&mut |e| {
+        if let Some(factored) = super::or_clauses::factored(e) {
+            *e = factored;
+        }
+    });
     flatten(&mut tree);
     tree.quals_mut(&mut |e| {
         if let Some(any) = super::implied::any_of(e) {

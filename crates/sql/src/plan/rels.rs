@@ -189,6 +189,8 @@ pub(crate) struct JoinSpace<'g, 'a> {
     pub pending: Vec<(usize, Expr)>,
     /// What the side that leads the loop being made has made unique: all that is left of its columns.
     pub made_unique: Vec<Expr>,
+    /// ORs over several relations, and how much conditions that they imply let through of one.
+    pub implied_by_or: Vec<(Expr, f64)>,
     /// Order wanted at the top.
     pub wanted: Vec<PathKey>,
     /// Fraction of rows expected to be fetched (see `plan_level`).
@@ -298,6 +300,7 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
             names_base,
             pending: Vec::new(),
             made_unique: Vec::new(),
+            implied_by_or: Vec::new(),
             wanted: Vec::new(),
             fraction: 0.0,
             sorted_rows: None,

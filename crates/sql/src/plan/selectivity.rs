@@ -8,10 +8,12 @@ use engine::catalog::model::ColumnStatistics;
 use expr::code::{CompareOp, comparison};
 use expr::ops::compare;
 use expr::{BoolTestKind, Expr};
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::sync::Arc;
 use types::{Datum, oids};
 
-const DEFAULT_EQ: f64 = 0.005;
+pub(super) const DEFAULT_EQ: f64 = 0.005;
 const DEFAULT_INEQ: f64 = 1.0 / 3.0;
 const DEFAULT_RANGE: f64 = 0.005;
 const DEFAULT_BOOL: f64 = 1.0 / 3.0;
@@ -145,6 +147,46 @@ impl JoinSpace<'_, '_> {
         Some(VarFacts { stats: Some(stats), tuples, distinct: distinct.clamp(1.0, tuples), unique })
     }
 
+    /// How many of an expression's values are NULL.
+    pub(super) fn null_fraction(&self, e: &Expr) -> f64 {
+        self.facts(e).and_then(|f| f.stats).map_or(0.0, |s| f64::from(s.null_fraction))
+    }
+
+    /// The value that an expression without columns has, or has now if it is of the time at which it is asked.
+    pub(super) fn value_now<'e>(&self, e: &'e Expr) -> Option<Cow<'e, Datum>> {
+        let e = strip(e);
+        if let Some(value) = constant(e) {
+            return Some(Cow::Borrowed(value));
+        }
+        let unknown = |e: &Expr| match e {
+            Expr::Call { function, ty, .. } => {
+                let f = types::facts::proc(Oid(*function));
+                f.is_none_or(|f| {
+                    f.volatility != 'i'
+                        && (f.volatility == 'v' || !is_time(ty.oid) || f.name.starts_with("pg_"))
+                })
+            }
+            Expr::SqlValue { ty, .. } => !is_time(ty.oid),
+            Expr::Const(_) | Expr::Relabel { .. } | Expr::Collate { .. } => false,
+            Expr::CoerceViaIo { ty, .. } => !is_time(ty.oid),
+            _ => true,
+        };
+        match e.any(&mut |e| unknown(e)) {
+            true => None,
+            false => expr::fold::value_in(e, self.g.env).ok().map(Cow::Owned),
+        }
+    }
+
+    /// A value as it is compared with that other one: a day as the moment with which it begins, if that is a moment.
+    fn alike<'d>(&self, value: &'d Datum, with: &Datum) -> Cow<'d, Datum> {
+        let to = match (value, with) {
+            (Datum::Date(_), Datum::Timestamp(_)) => oids::TIMESTAMP,
+            (Datum::Date(_) | Datum::Timestamp(_), Datum::TimestampTz(_)) => oids::TIMESTAMPTZ,
+            _ => return Cow::Borrowed(value),
+        };
+        Cow::Owned(types::datetime::beside(value.clone(), to, self.g.env))
+    }
+
     /// Number of distinct values of an expression among `rows` rows.
     pub(crate) fn distinct_values(&self, e: &Expr, rows: f64) -> f64 {
         let d = match self.facts(e) {
@@ -237,9 +279,9 @@ impl JoinSpace<'_, '_> {
         let (mut i, mut j) = (0, 0);
         while i < a.len() && j < b.len() {
             match compare(ty, &a[i].0, &b[j].0) {
-                std::cmp::Ordering::Less => i += 1,
-                std::cmp::Ordering::Greater => j += 1,
-                std::cmp::Ordering::Equal => {
+                Ordering::Less => i += 1,
+                Ordering::Greater => j += 1,
+                Ordering::Equal => {
                     let (x, y) = (f64::from(a[i].1), f64::from(b[j].1));
                     (meets, of_l, of_r, matches) =
                         (meets + x * y, of_l + x, of_r + y, matches + 1.0);
@@ -319,11 +361,12 @@ impl JoinSpace<'_, '_> {
             }
             product *= self.selectivity(e);
         }
-        for (_, low, high) in ranges {
+        for (var, low, high) in ranges {
             product *= match (low, high) {
-                (Some(l), Some(h)) if l == DEFAULT_INEQ && h == DEFAULT_INEQ => DEFAULT_RANGE,
+                (Some(l), Some(h)) if l == DEFAULT_INEQ || h == DEFAULT_INEQ => DEFAULT_RANGE,
                 (Some(l), Some(h)) => {
-                    let s = l + h - 1.0;
+                    // Neither bound lets a NULL through: they are left out twice.
+                    let s = l + h - 1.0 + self.null_fraction(&var);
                     if s <= 0.0 { 1e-5 } else { s }
                 }
                 (Some(s), None) | (None, Some(s)) => s,
@@ -415,22 +458,12 @@ impl JoinSpace<'_, '_> {
 
     fn call(&self, function: u32, args: &[Expr]) -> f64 {
         let (Some((op, ..)), [l, r]) = (comparison(Oid(function)), args) else {
-            let name = types::facts::proc(Oid(function)).map_or("", |p| p.name);
-            return match name {
-                "like" | "textlike" | "texticlike" | "bpcharlike" | "textregexeq"
-                | "starts_with" => DEFAULT_EQ,
-                "notlike" | "textnlike" | "texticnlike" | "textregexne" => 1.0 - DEFAULT_EQ,
-                _ => DEFAULT_BOOL,
-            };
+            return self.pattern(function, args).unwrap_or(DEFAULT_BOOL);
         };
         match op {
             CompareOp::Eq => self.equal(l, r),
             CompareOp::Ne => {
-                let null = self
-                    .facts(l)
-                    .or_else(|| self.facts(r))
-                    .and_then(|f| f.stats)
-                    .map_or(0.0, |s| f64::from(s.null_fraction));
+                let null = self.null_fraction(if self.facts(l).is_some() { l } else { r });
                 1.0 - self.equal(l, r) - null
             }
             _ => {
@@ -441,9 +474,13 @@ impl JoinSpace<'_, '_> {
                 {
                     self.g.by_values.set(true);
                 }
+                let of = |column, value, less| {
+                    let value = self.value_now(value);
+                    self.inequality(column, value.as_deref(), less, equal_too)
+                };
                 match (has_var(l), has_var(r)) {
-                    (true, false) => self.inequality(l, constant(strip(r)), less, equal_too),
-                    (false, true) => self.inequality(r, constant(strip(l)), !less, equal_too),
+                    (true, false) => of(l, r, less),
+                    (false, true) => of(r, l, !less),
                     _ => DEFAULT_INEQ,
                 }
             }
@@ -479,8 +516,8 @@ impl JoinSpace<'_, '_> {
             _ => {}
         }
         match (has_var(l), has_var(r)) {
-            (true, false) => self.equal_value(l, constant(strip(r))),
-            (false, true) => self.equal_value(r, constant(strip(l))),
+            (true, false) => self.equal_value(l, self.value_now(r).as_deref()),
+            (false, true) => self.equal_value(r, self.value_now(l).as_deref()),
             (true, true) => {
                 let (a, b) = (self.facts(l), self.facts(r));
                 if let (Some(a), Some(b)) = (&a, &b)
@@ -492,19 +529,15 @@ impl JoinSpace<'_, '_> {
                     Some(f) => f.distinct,
                     None => self.distinct_values(e, 1e9).min(DEFAULT_DISTINCT),
                 };
-                let null = |f: &Option<VarFacts>| {
-                    f.as_ref()
-                        .and_then(|f| f.stats.as_ref())
-                        .map_or(0.0, |s| f64::from(s.null_fraction))
-                };
-                (1.0 - null(&a)) * (1.0 - null(&b)) / d(&a, l).max(d(&b, r)).max(1.0)
+                let null = |e: &Expr| 1.0 - self.null_fraction(e);
+                null(l) * null(r) / d(&a, l).max(d(&b, r)).max(1.0)
             }
             (false, false) => 0.5,
         }
     }
 
     /// Selectivity of `e = value`; None: some value.
-    fn equal_value(&self, e: &Expr, value: Option<&Datum>) -> f64 {
+    pub(super) fn equal_value(&self, e: &Expr, value: Option<&Datum>) -> f64 {
         if matches!(value, Some(Datum::Null)) {
             return 0.0;
         }
@@ -515,8 +548,9 @@ impl JoinSpace<'_, '_> {
         let Some(s) = &f.stats else { return 1.0 / f.distinct };
         let ty = e.ty().oid;
         if let Some(v) = value
-            && let Some((_, frequency)) =
-                s.common.iter().find(|(c, _)| same_kind(c, v) && compare(ty, c, v).is_eq())
+            && let Some((_, frequency)) = s.common.iter().find(|(c, _)| {
+                order(ty, &self.alike(c, v), &self.alike(v, c)).is_some_and(Ordering::is_eq)
+            })
         {
             return f64::from(*frequency);
         }
@@ -537,25 +571,35 @@ impl JoinSpace<'_, '_> {
     }
 
     /// Selectivity of `e < value` (or `>`; or `<=` and `>=`, which makes a difference where the value is a common one).
-    fn inequality(&self, e: &Expr, value: Option<&Datum>, less: bool, equal_too: bool) -> f64 {
+    pub(super) fn inequality(
+        &self,
+        e: &Expr,
+        value: Option<&Datum>,
+        less: bool,
+        equal_too: bool,
+    ) -> f64 {
         let (Some(v), Some(f)) = (value, self.facts(e)) else { return DEFAULT_INEQ };
         if v.is_null() {
             return 0.0;
         }
         let Some(s) = &f.stats else { return DEFAULT_INEQ };
         let ty = e.ty().oid;
-        if s.common.first().is_some_and(|(c, _)| !same_kind(c, v)) {
+        let Some(known) = s.common.first().map(|c| &c.0).or(s.histogram.first()) else {
+            return DEFAULT_INEQ;
+        };
+        // A column of days and a moment, say, are compared as moments.
+        let v = &*self.alike(v, known);
+        if !same_kind(&self.alike(known, v), v) {
             return DEFAULT_INEQ;
         }
         let mut common_hit = 0.0;
         let mut common_all = 0.0;
         for (c, frequency) in &s.common {
             common_all += f64::from(*frequency);
-            if same_kind(c, v) {
-                let o = compare(ty, c, v);
-                if (less && o.is_lt()) || (!less && o.is_gt()) || (equal_too && o.is_eq()) {
-                    common_hit += f64::from(*frequency);
-                }
+            if order(ty, &self.alike(c, v), v).is_some_and(|o| {
+                (less && o.is_lt()) || (!less && o.is_gt()) || (equal_too && o.is_eq())
+            }) {
+                common_hit += f64::from(*frequency);
             }
         }
         let rest = clamp(1.0 - common_all - f64::from(s.null_fraction));
@@ -563,16 +607,14 @@ impl JoinSpace<'_, '_> {
         if h.len() < 2 {
             return if s.common.is_empty() { DEFAULT_INEQ } else { clamp(common_hit + rest * 0.5) };
         }
-        if !same_kind(&h[0], v) {
-            return DEFAULT_INEQ;
-        }
-        let at = h.partition_point(|b| compare(ty, b, v).is_lt());
+        let at = h.partition_point(|b| compare(ty, &self.alike(b, v), v).is_lt());
         let below = if at == 0 {
             0.0
         } else if at >= h.len() {
             1.0
         } else {
-            let within = match (scale(&h[at - 1]), scale(&h[at]), scale(v)) {
+            let bound = |i: usize| scale(&self.alike(&h[i], v));
+            let within = match (bound(at - 1), bound(at), scale(v)) {
                 (Some(a), Some(b), Some(x)) if b > a => ((x - a) / (b - a)).clamp(0.0, 1.0),
                 _ => 0.5,
             };
@@ -589,6 +631,24 @@ impl JoinSpace<'_, '_> {
 pub(super) fn same_kind(a: &Datum, b: &Datum) -> bool {
     let integer = |d: &Datum| matches!(d, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_));
     std::mem::discriminant(a) == std::mem::discriminant(b) || integer(a) && integer(b)
+}
+
+/// How two values of a column are ordered, if they can be compared at all.
+fn order(ty: Oid, a: &Datum, b: &Datum) -> Option<Ordering> {
+    same_kind(a, b).then(|| compare(ty, a, b))
+}
+
+/// Is it a type of days, moments or times between them?
+fn is_time(ty: Oid) -> bool {
+    matches!(
+        ty,
+        oids::DATE
+            | oids::TIMESTAMP
+            | oids::TIMESTAMPTZ
+            | oids::TIME
+            | oids::TIMETZ
+            | oids::INTERVAL
+    )
 }
 
 /// Does a value of the statement's caller stand in it?

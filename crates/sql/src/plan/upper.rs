@@ -102,6 +102,7 @@ impl JoinSpace<'_, '_> {
     ) -> Result<Vec<Rc<Path>>> {
         self.build_classes();
         self.plan_subqueries()?;
+        self.restrict_by_or();
         let exprs = self.upper_exprs();
         self.note_needed(exprs.iter(), true);
         self.note_needed(extra_needed.iter(), true);
@@ -698,7 +699,8 @@ impl JoinSpace<'_, '_> {
         if strategy != AggregateStrategy::Sorted {
             n.startup_cost = n.total_cost + work;
         }
-        n.rows = estimate * self.q.grouping_sets.len().max(1) as f64;
+        let passed = self.q.having.as_ref().map_or(1.0, |h| self.selectivity(h));
+        n.rows = (estimate * self.q.grouping_sets.len().max(1) as f64 * passed).max(1.0);
         n.total_cost = n.total_cost.max(n.startup_cost) + n.rows * s.cpu_tuple_cost;
         n.width = 8 * (groups.len() + calls.len()) as i32;
         Ok(n)

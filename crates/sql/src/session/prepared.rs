@@ -254,10 +254,11 @@ pub(super) fn plan_query(
     params: &[types::Datum],
 ) -> Result<Plan> {
     let state = session.state();
-    let plan = plan::plan_query(query, state.as_ref(), &planner_settings(state), params)?;
+    let env = session.env().as_ref();
+    let plan = plan::plan_query(query, state.as_ref(), &planner_settings(state), env, params)?;
     // Whether or not it will be come to.
     for e in &plan.left_over {
-        expr::fold::value_in(e, session.env().as_ref())?;
+        expr::fold::value_in(e, env)?;
     }
     Ok(plan)
 }

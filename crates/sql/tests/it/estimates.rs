@@ -75,3 +75,101 @@ fn follow_a_column_to_where_it_comes_from() {
         assert!(off <= 2.0, "{statement}: {found} rows, not {right}");
     }
 }
+
+/// Bounds that are moments where the column has days, and such as the time of asking decides; NULLs, which no bound lets through.
+#[test]
+fn know_how_far_bounds_reach() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (day date, noon timestamp, at timestamptz, rarely int)",
+        "INSERT INTO t SELECT date '2020-01-01' + g % 1000, timestamp '2020-01-01 12:00' + g % 1000 * interval '1 day', \
+         now() - g * interval '1 hour', CASE WHEN g % 10 < 7 THEN NULL ELSE g END FROM generate_series(1, 10000) g",
+        "ANALYZE t",
+    ]);
+    let cases = [
+        ("day >= date '2021-01-01' AND day < date '2021-01-01' + interval '100 days'", 1000.0),
+        ("day < timestamp '2020-02-20 12:00'", 500.0),
+        ("day >= timestamptz '2020-02-20 12:00'", 9500.0),
+        ("day = timestamp '2020-02-20'", 10.0),
+        ("noon > date '2020-02-20'", 9500.0),
+        ("at > now() - interval '10 days'", 240.0),
+        ("at > current_date - 10", 240.0),
+        ("at BETWEEN now() - interval '100 days' AND now() - interval '50 days'", 1200.0),
+        ("rarely BETWEEN 1 AND 10000", 3000.0),
+        ("rarely > 5000 AND rarely < 6000", 300.0),
+    ];
+    for (condition, right) in cases {
+        let found = rows(&mut s, &format!("SELECT * FROM t WHERE {condition}"));
+        let off = (found / right).max(right / found);
+        assert!(off <= 2.0, "{condition}: {found} rows, not {right}");
+    }
+}
+
+#[test]
+fn know_what_patterns_let_through() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (kind text, name text, fixed char(12), few text)",
+        "INSERT INTO t SELECT (ARRAY['LARGE BRASS', 'SMALL BRASS', 'LARGE TIN', NULL])[1 + g % 4], \
+         (ARRAY['red', 'green', 'blue', 'black', 'white'])[1 + g % 5] || ' ' || md5(g::text), \
+         'item ' || g % 500, CASE WHEN g < 5 THEN 'x' || g END FROM generate_series(1, 10000) g",
+        "ANALYZE t",
+    ]);
+    let cases = [
+        ("kind LIKE '%BRASS'", 5000.0),
+        ("kind NOT LIKE '%BRASS'", 2500.0),
+        ("kind ILIKE 'large%'", 5000.0),
+        ("kind ~ '^(SMALL|LARGE) B'", 5000.0),
+        ("kind !~ 'TIN$'", 5000.0),
+        ("kind LIKE 'LARGE TIN'", 2500.0),
+        ("starts_with(kind, 'LARGE')", 5000.0),
+        ("kind ^@ 'LARGE'", 5000.0),
+        ("name LIKE 'green%'", 2000.0),
+        ("name LIKE '%green%'", 2000.0),
+        ("name ~~* '%GREEN %'", 2000.0),
+        ("name NOT LIKE 'b%'", 6000.0),
+        ("name LIKE 'purple%'", 1.0),
+        ("fixed LIKE 'item 1__ %'", 2000.0),
+        ("few LIKE '%nowhere%'", 1.0),
+    ];
+    for (condition, right) in cases {
+        let found = rows(&mut s, &format!("SELECT * FROM t WHERE {condition}"));
+        let off = (found / right).max(right / found);
+        assert!(off <= 2.0, "{condition}: {found} rows, not {right}");
+    }
+}
+
+/// A row that refers meets the one that it refers to, however many columns say so, and whatever else they are known to be equal to.
+#[test]
+fn follow_foreign_keys_of_several_columns() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE a (id int PRIMARY KEY)",
+        "CREATE TABLE ab (a int REFERENCES a, b int, PRIMARY KEY (a, b))",
+        "CREATE TABLE line (a int, b int, n int, FOREIGN KEY (a, b) REFERENCES ab)",
+        "INSERT INTO a SELECT generate_series(1, 500)",
+        "INSERT INTO ab SELECT i, (i * 7 + j * 31) % 100 FROM generate_series(1, 500) i, generate_series(1, 4) j",
+        "INSERT INTO line SELECT a, b, n FROM ab, generate_series(1, 5) n",
+        "INSERT INTO line SELECT NULL, b, 0 FROM ab, generate_series(1, 5)",
+        "ANALYZE a, ab, line",
+    ]);
+    let cases = [
+        ("line JOIN ab USING (a, b)", 10_000.0),
+        ("ab JOIN line USING (a, b)", 10_000.0),
+        ("line JOIN ab ON ab.a = line.a AND line.b = ab.b AND ab.b < 50", 5000.0),
+        ("a JOIN line ON line.a = id JOIN ab ON id = ab.a AND ab.b = line.b", 10_000.0),
+        ("line LEFT JOIN ab USING (a, b)", 20_000.0),
+        (
+            "line WHERE EXISTS (SELECT FROM ab WHERE ab.a = line.a AND ab.b = line.b AND ab.b < 50)",
+            5000.0,
+        ),
+    ];
+    for (from, right) in cases {
+        let found = rows(&mut s, &format!("SELECT * FROM {from}"));
+        let off = (found / right).max(right / found);
+        assert!(off <= 2.0, "{from}: {found} rows, not {right}");
+    }
+}

@@ -65,3 +65,53 @@ fn rows_of_other_kinds_are_compared_as_moments() {
         "f|t|f|t|t|~",
     )]);
 }
+
+/// A moment bounds an index on days, to the day, and says the same as without the index.
+#[test]
+fn moments_bound_indexes_on_days() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (day date)",
+        "INSERT INTO t SELECT date '2020-01-01' + g FROM generate_series(-400, 400) g",
+        "INSERT INTO t VALUES ('infinity'), ('-infinity'), (NULL), ('5874897-12-31'), ('4713-01-01 BC')",
+        "CREATE INDEX ON t (day)",
+        "ANALYZE t",
+    ]);
+    let asked = "day >= date '2020-03-01' AND day < date '2020-03-01' + interval '1 month'";
+    let plan = s.run(&format!("EXPLAIN (COSTS off) SELECT * FROM t WHERE {asked}"));
+    assert!(plan.contains("Index Cond: ((") && !plan.contains("Filter"), "{plan}");
+    for moment in [
+        "2020-02-20",
+        "2020-02-20 00:00:00.000001",
+        "2020-02-19 23:59:59.999999",
+        "1995-06-01 12:00 BC",
+        "2019-12-31",
+        "infinity",
+        "-infinity",
+        "294276-12-31 23:59",
+    ] {
+        for op in ["<", "<=", "=", ">=", ">", "<>"] {
+            for condition in
+                [format!("day {op} timestamp '{moment}'"), format!("timestamp '{moment}' {op} day")]
+            {
+                // What is no column is compared as it is, and by no index.
+                let plain = condition.replace("day", "(SELECT day)");
+                let count = |s: &mut crate::support::Connection, condition: &str| {
+                    s.run(&format!("SELECT count(*), min(day), max(day) FROM t WHERE {condition}"))
+                };
+                let want = count(&mut s, &plain);
+                for index in ["off", "on"] {
+                    let seq = if index == "on" { "off" } else { "on" };
+                    s.run_each(&[
+                        &format!(
+                            "SET enable_indexscan = {index}; SET enable_indexonlyscan = {index}"
+                        ),
+                        &format!("SET enable_seqscan = {seq}"),
+                    ]);
+                    assert_eq!(count(&mut s, &condition), want, "{condition}, index {index}");
+                }
+            }
+        }
+    }
+}

@@ -183,7 +183,16 @@ impl Numeric {
         match &self.0 {
             Repr::Small(0, _) => 0,
             Repr::Small(m, s) => {
-                let (mut m, mut s) = (*m, i32::from(*s));
+                let mut s = i32::from(*s);
+                // Most have few digits, which divide faster.
+                if let Ok(mut few) = u64::try_from(m.unsigned_abs()) {
+                    while s > 0 && few % 10 == 0 {
+                        few /= 10;
+                        s -= 1;
+                    }
+                    return s;
+                }
+                let mut m = *m;
                 while s > 0 && m % 10 == 0 {
                     m /= 10;
                     s -= 1;

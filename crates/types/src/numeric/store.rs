@@ -249,6 +249,10 @@ impl<'a> Raw<'a> {
         if count > 9 {
             return None;
         }
+        if count == 0 {
+            return Some(Numeric(Repr::Small(0, self.scale)));
+        }
+        let exponent = (self.weight - (count as i32 - 1)) * 4 + i32::from(self.scale);
         let mut m: i128 = 0;
         if count <= 4 {
             let mut small: i64 = 0;
@@ -258,6 +262,18 @@ impl<'a> Raw<'a> {
                     return None;
                 }
                 small = small * 10_000 + d;
+            }
+            // Dividing 128 bits is slow, and by what is known here nothing is divided.
+            let whole = match exponent {
+                0 => Some(small),
+                -1 => Some(small / 10),
+                -2 => Some(small / 100),
+                -3 => Some(small / 1000),
+                _ => None,
+            };
+            if let Some(whole) = whole {
+                let signed = if self.negative { -whole } else { whole };
+                return Some(Numeric(Repr::Small(i128::from(signed), self.scale)));
             }
             m = i128::from(small);
         } else {
@@ -269,10 +285,6 @@ impl<'a> Raw<'a> {
                 m = m * 10_000 + d;
             }
         }
-        if count == 0 {
-            return Some(Numeric(Repr::Small(0, self.scale)));
-        }
-        let exponent = (self.weight - (count as i32 - 1)) * 4 + i32::from(self.scale);
         let m = if exponent < 0 {
             if exponent < -3 {
                 return None;
