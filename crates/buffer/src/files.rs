@@ -116,7 +116,9 @@ impl BufferPool {
     /// # Errors
     /// The disk's; a failed sync is final, see [`BufferPool::failure`].
     pub fn sync_all_pending(&self) -> Result<SyncStats> {
-        self.inner().sync_all_pending()
+        let synced = self.inner().sync_all_pending();
+        self.inner().prune_registry();
+        synced
     }
 }
 
@@ -200,6 +202,11 @@ impl Pool {
         for (relation, fork) in to_close {
             drop(relation.fork(fork).file.lock().take());
         }
+    }
+
+    /// Takes files of relations that are no more, closed with them, off the list of open ones: what is listed keeps its relation's memory.
+    pub(crate) fn forget_closed(&self) {
+        self.files.open.lock().retain(|(relation, _)| relation.strong_count() > 0);
     }
 
     /// Makes a file that must not be there.

@@ -53,6 +53,8 @@ pub(crate) struct Relation {
     persistence: AtomicU8,
     pub(crate) forks: [ForkState; 4],
     pub(crate) dropped: AtomicBool,
+    /// Since the registry last looked which objects may go.
+    pub(crate) asked_for: AtomicBool,
     counts: OnceLock<Arc<RelationCounts>>,
 }
 
@@ -73,6 +75,7 @@ impl Relation {
                 sync_pending: AtomicBool::new(false),
             }),
             dropped: AtomicBool::new(false),
+            asked_for: AtomicBool::new(true),
             counts: OnceLock::new(),
         }
     }

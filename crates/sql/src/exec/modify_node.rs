@@ -172,7 +172,7 @@ impl ModifyNode {
     fn note_changes(&mut self, cx: &Cx<'_>) {
         if let Some(w) = &mut self.writer {
             w.note(cx.x);
-            w.take_doubtful(&mut cx.shared.after.borrow_mut());
+            w.take_doubtful(&mut cx.shared.after.borrow_mut())?;
         }
     }
 
@@ -284,7 +284,7 @@ impl ModifyNode {
                     self.ask_views(&w, row, tid, cx)?;
                     self.affected(cx, 1);
                     if self.has_keys {
-                        w.after_insert(row, &mut cx.shared.after.borrow_mut());
+                        w.after_insert(row, &mut cx.shared.after.borrow_mut())?;
                     }
                     self.give(row, tid, None, cx, out)?;
                 }
@@ -300,7 +300,7 @@ impl ModifyNode {
             if self.has_keys {
                 let mut after = cx.shared.after.borrow_mut();
                 for r in &rows {
-                    w.after_insert(r, &mut after);
+                    w.after_insert(r, &mut after)?;
                 }
             }
             for (r, tid) in rows.iter().zip(tids) {
@@ -326,7 +326,7 @@ impl ModifyNode {
                     self.ask_views(w, row, tid, cx)?;
                     self.affected(cx, 1);
                     if self.has_keys {
-                        w.after_insert(row, &mut cx.shared.after.borrow_mut());
+                        w.after_insert(row, &mut cx.shared.after.borrow_mut())?;
                     }
                     return self.give(row, tid, None, cx, out);
                 }
@@ -425,7 +425,7 @@ impl ModifyNode {
                 self.ask_views(w, &new, done.tid, cx)?;
                 self.affected(cx, 1);
                 if self.has_keys {
-                    w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
+                    w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut())?;
                 }
                 self.give(&new, done.tid, Some(image), cx, out)?;
                 Ok(true)
@@ -552,7 +552,7 @@ impl ModifyNode {
                 };
                 self.ask_views(at.w, &new, done.tid, cx)?;
                 if self.has_keys {
-                    at.w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
+                    at.w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut())?;
                 }
                 done.tid
             }
@@ -562,7 +562,7 @@ impl ModifyNode {
                     other => return Ok(other),
                 }
                 if self.has_keys {
-                    at.w.after_delete(&old, &mut cx.shared.after.borrow_mut());
+                    at.w.after_delete(&old, &mut cx.shared.after.borrow_mut())?;
                 }
                 tid
             }
