@@ -240,7 +240,7 @@ impl Pool {
         if relation.is_dropped() {
             return Ok(false);
         }
-        if relation.fork(fork).file.lock().is_some() {
+        if relation.known_fork(fork).is_some_and(|state| state.file.lock().is_some()) {
             return Ok(true);
         }
         let path = relation.path(fork);

@@ -11,7 +11,6 @@
 //! # Differs from PostgreSQL
 //! There the addresses of rows wait, which takes about as much; here their keys, so that the rows are not read again.
 
-use super::context::ExecContext;
 use super::foreign_key::AfterCheck;
 use super::unique_later::DoubtfulKey;
 use base::{Error, Oid, Result};

@@ -5,7 +5,7 @@
 //! each call of [`Executor::next_batch`](super::Executor::next_batch); nothing in the executor outlives a call
 //! by borrowing from it.
 
-use super::unique_later::DoubtfulKey;
+use super::foreign_key::AfterCheck;
 use base::sync::CancelFlag;
 use base::{Oid, Result, SqlError, Tid};
 use btree::Btree;

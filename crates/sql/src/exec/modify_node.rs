@@ -169,11 +169,10 @@ impl ModifyNode {
     }
 
     /// Hands on what the writer has counted.
-    fn note_changes(&mut self, cx: &Cx<'_>) {
-        if let Some(w) = &mut self.writer {
-            w.note(cx.x);
-            w.take_doubtful(&mut cx.shared.after.borrow_mut())?;
-        }
+    fn note_changes(&mut self, cx: &Cx<'_>) -> Result<()> {
+        let Some(w) = &mut self.writer else { return Ok(()) };
+        w.note(cx.x);
+        w.take_doubtful(&mut cx.shared.after.borrow_mut())
     }
 
     fn affected(&self, cx: &Cx<'_>, n: u64) {
@@ -691,8 +690,8 @@ impl Node for ModifyNode {
             let row = self.full_row(&mut values);
             let inserted = self.insert_rows(cx, vec![row], out);
             // A row that an index refused is dead, and in the way.
-            self.note_changes(cx);
-            return inserted;
+            let noted = self.note_changes(cx);
+            return inserted.and_then(|inserted| noted.map(|()| inserted));
         };
         let mut batch = std::mem::take(&mut self.batch);
         let result = (|| -> Result<()> {
@@ -735,8 +734,8 @@ impl Node for ModifyNode {
         })();
         self.batch = batch;
         self.input = Some(input);
-        self.note_changes(cx);
-        result
+        let noted = self.note_changes(cx);
+        result.and_then(|result| noted.map(|()| result))
     }
     fn told(&self) -> Told {
         Told { merged: self.merge.as_ref().map(Merge::told), ..Told::default() }
