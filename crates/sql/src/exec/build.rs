@@ -3,7 +3,7 @@
 use super::aggregate::{AggregateNode, AggregateWork, Call};
 use super::batch::Batch;
 use super::effects::rows_to_write;
-use super::hash_join::{HashJoinNode, HashKey, HashState, Table};
+use super::hash_join::{HashJoinNode, HashKey, HashState};
 use super::incremental_sort::IncrementalSort;
 use super::index_scan::{IndexScanNode, KeyedIndex};
 use super::join::{LoopState, NestLoopNode};
