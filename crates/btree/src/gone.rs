@@ -59,6 +59,11 @@ fn hint_of(block: BlockNumber) -> u64 {
 }
 
 impl GoneLeaves {
+    /// Is none noted?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hints.load(Ordering::Relaxed) == 0
+    }
+
     /// Notes the leaf in `block`, all of which was gone for a snapshot of `since` while it had `lsn`.
     pub(crate) fn note(&self, block: BlockNumber, lsn: Lsn, since: Csn) {
         if !lsn.is_valid() {

@@ -45,27 +45,57 @@ pub struct Context {
     pub wal: Arc<Wal>,
     /// When deleted pages may be reused.
     pub horizons: Arc<dyn Horizons>,
-    shared: Mutex<HashMap<RelationId, Arc<Shared>>>,
+    shared: Mutex<Remembered>,
     next_cycle_id: AtomicU16,
+}
+
+/// Of so many trees that nobody has open something is remembered, at most, if it is to be found again at little cost.
+const UNOPENED_MOST: usize = 8192;
+
+/// What is remembered of trees.
+struct Remembered {
+    trees: HashMap<RelationId, Arc<Shared>>,
+    prune_at: usize,
+}
+
+impl Remembered {
+    /// Forgets what nobody has asked for since this was last done, and more if that is too few: of trees that nobody has open, where the root,
+    /// the rightmost leaf, is all that is known. Free pages are not so easily found again.
+    fn prune(&mut self) {
+        let dispensable = |tree: &Arc<Shared>| Arc::strong_count(tree) == 1 && tree.is_dull();
+        self.trees
+            .retain(|_, tree| !dispensable(tree) || tree.asked_for.swap(false, Memory::Relaxed));
+        let left = self.trees.values().filter(|tree| dispensable(tree)).count();
+        let kept = UNOPENED_MOST - UNOPENED_MOST / 4;
+        let mut too_many = left.saturating_sub(kept);
+        self.trees.retain(|_, tree| {
+            let goes = too_many > 0 && dispensable(tree);
+            too_many -= usize::from(goes);
+            !goes
+        });
+        self.prune_at = self.trees.len() - left.min(kept) + UNOPENED_MOST;
+        self.trees.shrink_to(self.prune_at);
+    }
 }
 
 impl Context {
     /// A context with nothing open.
     pub fn new(pool: Arc<BufferPool>, wal: Arc<Wal>, horizons: Arc<dyn Horizons>) -> Context {
-        let shared = Mutex::new(SHARED_RANK, HashMap::new());
+        let nothing = Remembered { trees: HashMap::new(), prune_at: UNOPENED_MOST };
+        let shared = Mutex::new(SHARED_RANK, nothing);
         Context { pool, wal, horizons, shared, next_cycle_id: AtomicU16::new(1) }
     }
     /// Forgets what is remembered of a relation whose files were removed.
     pub fn forget(&self, relation: RelationId) {
-        self.shared.lock().remove(&relation);
+        self.shared.lock().trees.remove(&relation);
     }
     /// Forgets what is remembered of all relations of a database that was removed.
     pub fn forget_database(&self, database: Oid) {
-        self.shared.lock().retain(|relation, _| relation.database != database);
+        self.shared.lock().trees.retain(|relation, _| relation.database != database);
     }
     /// How many relations something is remembered of.
     pub fn remembered(&self) -> usize {
-        self.shared.lock().len()
+        self.shared.lock().trees.len()
     }
     pub(crate) fn new_cycle_id(&self) -> u16 {
         loop {
@@ -101,6 +131,18 @@ pub(crate) struct Shared {
     pub(crate) early: EarlyRemoved,
     /// The next XID when each of those began who delete entries without a snapshot, and are at it.
     visits: Mutex<SmallVec<[u64; 4]>>,
+    /// Somebody opened the tree since it was last looked which ones nobody does.
+    asked_for: AtomicBool,
+}
+
+impl Shared {
+    /// Is nothing known that is not soon found again? The caller is the only one to have it.
+    fn is_dull(&self) -> bool {
+        self.cycle_id.load(Memory::Relaxed) == 0
+            && self.still.load(Memory::Relaxed) == 0
+            && self.gone.is_empty()
+            && self.free.lock().is_empty()
+    }
 }
 
 /// While it lives no page that is deleted from now on is reused: its owner needs no snapshot to walk the tree.
@@ -162,9 +204,12 @@ pub(crate) type Stack = SmallVec<[(BlockNumber, u16); 8]>;
 impl Btree {
     /// Opens the index in `rel`.
     pub fn new(rel: RelationHandle, context: Arc<Context>, schema: Arc<KeySchema>) -> Btree {
-        let shared = context
-            .shared
-            .lock()
+        let mut remembered = context.shared.lock();
+        if remembered.trees.len() >= remembered.prune_at {
+            remembered.prune();
+        }
+        let shared = remembered
+            .trees
             .entry(rel.id())
             .or_insert_with(|| {
                 Arc::new(Shared {
@@ -179,9 +224,12 @@ impl Btree {
                     gone: GoneLeaves::default(),
                     early: EarlyRemoved::default(),
                     visits: Mutex::new(VISITS_RANK, SmallVec::new()),
+                    asked_for: AtomicBool::new(true),
                 })
             })
             .clone();
+        drop(remembered);
+        shared.asked_for.store(true, Memory::Relaxed);
         let logged = rel.persistence() == buffer::Persistence::Permanent;
         Btree { rel, context, schema, shared, logged }
     }

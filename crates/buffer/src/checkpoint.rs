@@ -280,7 +280,7 @@ impl Pool {
     pub(crate) fn flush_relation(&self, relation: &Arc<Relation>) -> Result<()> {
         let mut items = Vec::new();
         for fork in Fork::ALL {
-            let state = relation.fork(fork);
+            let Some(state) = relation.known_fork(fork) else { continue };
             let mut cached = Vec::new();
             {
                 let _table = state.table_lock.lock();
@@ -297,7 +297,8 @@ impl Pool {
         let mut progress = CheckpointProgress::default();
         self.write_items(&items, 0, &mut progress, &mut |_| Ok(()))?;
         for fork in Fork::ALL {
-            if !relation.fork(fork).sync_pending.swap(false, Ordering::AcqRel) {
+            let Some(state) = relation.known_fork(fork) else { continue };
+            if !state.sync_pending.swap(false, Ordering::AcqRel) {
                 continue;
             }
             stop_point!("buffer.flush.taken");

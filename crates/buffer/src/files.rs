@@ -116,7 +116,9 @@ impl BufferPool {
     /// # Errors
     /// The disk's; a failed sync is final, see [`BufferPool::failure`].
     pub fn sync_all_pending(&self) -> Result<SyncStats> {
-        self.inner().sync_all_pending()
+        let synced = self.inner().sync_all_pending();
+        self.inner().prune_registry();
+        synced
     }
 }
 
@@ -202,6 +204,11 @@ impl Pool {
         }
     }
 
+    /// Takes files of relations that are no more, closed with them, off the list of open ones: what is listed keeps its relation's memory.
+    pub(crate) fn forget_closed(&self) {
+        self.files.open.lock().retain(|(relation, _)| relation.strong_count() > 0);
+    }
+
     /// Makes a file that must not be there.
     pub(crate) fn create_new(&self, relation: &Arc<Relation>, fork: Fork) -> Result<()> {
         self.check_failed()?;
@@ -233,7 +240,7 @@ impl Pool {
         if relation.is_dropped() {
             return Ok(false);
         }
-        if relation.fork(fork).file.lock().is_some() {
+        if relation.known_fork(fork).is_some_and(|state| state.file.lock().is_some()) {
             return Ok(true);
         }
         let path = relation.path(fork);

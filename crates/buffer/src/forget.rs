@@ -132,7 +132,7 @@ impl Pool {
     pub(crate) fn cached_pages(&self, relation: &Relation) -> usize {
         let mut cached = Vec::new();
         for fork in Fork::ALL {
-            let state = relation.fork(fork);
+            let Some(state) = relation.known_fork(fork) else { continue };
             let _table = state.table_lock.lock();
             state.table.collect_from(&self.nodes, 0, &mut cached);
         }

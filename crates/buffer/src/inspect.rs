@@ -113,4 +113,9 @@ impl BufferPool {
     pub fn table_nodes(&self) -> usize {
         self.inner().nodes.in_use()
     }
+
+    /// Relations that it has an object for.
+    pub fn known_relations(&self) -> usize {
+        self.inner().known_relations(None).len()
+    }
 }

@@ -52,7 +52,7 @@ mod trickle;
 mod victim;
 mod write;
 
-pub use allocator::share_arenas;
+pub use allocator::{give_back, share_arenas};
 pub use base::backend::BackendType;
 pub use checkpoint::{CheckpointOptions, CheckpointProgress};
 pub use config::{Persistence, PoolConfig};

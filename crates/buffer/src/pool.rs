@@ -67,9 +67,41 @@ pub(crate) struct Pool {
     registry: RwLock<Registry>,
 }
 
+/// So many relation objects that nothing but the registry holds are kept, at most; about 300 bytes each.
+const UNHELD_MOST: usize = 8192;
+
 struct Registry {
     relations: HashMap<RelationId, Arc<Relation>>,
     prune_at: usize,
+}
+
+impl Registry {
+    /// Takes out objects that nobody else holds: those that nobody has asked for since this was last done, and more if that is too few.
+    /// Such a one has no page cached, and no sync or cut due: its length and its open file are lost, no more. They are the caller's to
+    /// drop, without the lock: that closes files.
+    fn prune(&mut self) -> Vec<Arc<Relation>> {
+        let unheld = |r: &Arc<Relation>| Arc::strong_count(r) == 1;
+        let mut taken: Vec<_> = self
+            .relations
+            .extract_if(|_, r| unheld(r) && !r.asked_for.swap(false, Ordering::Relaxed))
+            .map(|(_, r)| r)
+            .collect();
+        let left = self.relations.values().filter(|r| unheld(r)).count();
+        let mut too_many = left.saturating_sub(UNHELD_MOST - UNHELD_MOST / 4);
+        taken.extend(
+            self.relations
+                .extract_if(|_, r| {
+                    let goes = too_many > 0 && unheld(r);
+                    too_many -= usize::from(goes);
+                    goes
+                })
+                .map(|(_, r)| r),
+        );
+        let held = self.relations.len() - left.min(UNHELD_MOST - UNHELD_MOST / 4);
+        self.prune_at = held + UNHELD_MOST;
+        self.relations.shrink_to(self.prune_at);
+        taken
+    }
 }
 
 impl std::fmt::Debug for BufferPool {
@@ -112,7 +144,7 @@ impl BufferPool {
             scratch: Mutex::new(ranks::SCRATCH, Vec::new()),
             registry: RwLock::new(
                 ranks::REGISTRY,
-                Registry { relations: HashMap::new(), prune_at: 1024 },
+                Registry { relations: HashMap::new(), prune_at: UNHELD_MOST },
             ),
             config,
             disk,
@@ -271,19 +303,40 @@ impl Pool {
         persistence: Option<Persistence>,
     ) -> Arc<Relation> {
         if let Some(relation) = self.registry.read().relations.get(&id) {
+            if !relation.asked_for.load(Ordering::Relaxed) {
+                relation.asked_for.store(true, Ordering::Relaxed);
+            }
             return Arc::clone(relation);
         }
         let mut registry = self.registry.write();
+        let mut unheld = Vec::new();
         if registry.relations.len() >= registry.prune_at {
-            // An object that only the registry knows has no page cached, and no sync or cut due: only its length is lost.
-            registry.relations.retain(|_, r| Arc::strong_count(r) > 1);
-            registry.prune_at = (registry.relations.len() * 2).max(1024);
+            unheld = registry.prune();
         }
         let relation = registry
             .relations
             .entry(id)
             .or_insert_with(|| Arc::new(Relation::new(id, persistence.unwrap_or_default())));
-        Arc::clone(relation)
+        let relation = Arc::clone(relation);
+        drop(registry);
+        if !unheld.is_empty() {
+            drop(unheld);
+            self.forget_closed();
+        }
+        relation
+    }
+
+    /// Lets go of objects that nobody else holds, if they are many: what is to be synced is held until then.
+    pub(crate) fn prune_registry(&self) {
+        let unheld = {
+            let mut registry = self.registry.write();
+            if registry.relations.len() <= UNHELD_MOST {
+                return;
+            }
+            registry.prune()
+        };
+        drop(unheld);
+        self.forget_closed();
     }
 
     /// The relation's object, if there is one.

@@ -47,12 +47,32 @@ pub(crate) struct ForkState {
     pub(crate) sync_pending: AtomicBool,
 }
 
+impl ForkState {
+    fn new() -> ForkState {
+        ForkState {
+            table: BlockTable::default(),
+            table_lock: Mutex::new(ranks::BLOCK_TABLE, ()),
+            len: AtomicU32::new(UNKNOWN),
+            extension: Mutex::new(ranks::EXTENSION, ()),
+            extension_waiters: AtomicU32::new(0),
+            cut_lsn: AtomicU64::new(0),
+            file: Mutex::new(ranks::FORK_FILE, None),
+            file_used: AtomicBool::new(false),
+            sync_pending: AtomicBool::new(false),
+        }
+    }
+}
+
 /// A relation.
 pub(crate) struct Relation {
     pub(crate) id: RelationId,
     persistence: AtomicU8,
-    pub(crate) forks: [ForkState; 4],
+    main: ForkState,
+    /// Those after it: an index has none of them, and there may be very many relations.
+    others: [OnceLock<Box<ForkState>>; 3],
     pub(crate) dropped: AtomicBool,
+    /// Since the registry last looked which objects may go.
+    pub(crate) asked_for: AtomicBool,
     counts: OnceLock<Arc<RelationCounts>>,
 }
 
@@ -61,18 +81,10 @@ impl Relation {
         Relation {
             id,
             persistence: AtomicU8::new(persistence as u8),
-            forks: std::array::from_fn(|_| ForkState {
-                table: BlockTable::default(),
-                table_lock: Mutex::new(ranks::BLOCK_TABLE, ()),
-                len: AtomicU32::new(UNKNOWN),
-                extension: Mutex::new(ranks::EXTENSION, ()),
-                extension_waiters: AtomicU32::new(0),
-                cut_lsn: AtomicU64::new(0),
-                file: Mutex::new(ranks::FORK_FILE, None),
-                file_used: AtomicBool::new(false),
-                sync_pending: AtomicBool::new(false),
-            }),
+            main: ForkState::new(),
+            others: [const { OnceLock::new() }; 3],
             dropped: AtomicBool::new(false),
+            asked_for: AtomicBool::new(true),
             counts: OnceLock::new(),
         }
     }
@@ -95,7 +107,18 @@ impl Relation {
 
     #[inline]
     pub(crate) fn fork(&self, fork: Fork) -> &ForkState {
-        &self.forks[fork as usize]
+        match (fork as usize).checked_sub(1) {
+            None => &self.main,
+            Some(other) => self.others[other].get_or_init(|| Box::new(ForkState::new())),
+        }
+    }
+
+    /// The fork, if anybody has asked for it yet: of another nothing is known or cached.
+    pub(crate) fn known_fork(&self, fork: Fork) -> Option<&ForkState> {
+        match (fork as usize).checked_sub(1) {
+            None => Some(&self.main),
+            Some(other) => self.others[other].get().map(|fork| &**fork),
+        }
     }
 
     pub(crate) fn persistence(&self) -> Persistence {

@@ -3,7 +3,8 @@
 //!
 //! # Layout
 //! A radix tree of 128-way nodes, 7 bits of the block number a level, only as high as the highest
-//! cached block needs: one level to 1 MB of file, two to 128 MB, three to 16 GB. All nodes
+//! cached block needs: one level to 1 MB of file, two to 128 MB, three to 16 GB; none where only the first block
+//! is cached, as is all of most relations there are: the root word has its frame. All nodes
 //! of all tables come from one arena ([`Nodes`]), so a table's size follows what is cached of its fork:
 //! a node that becomes empty goes back. A leaf's entry is a frame's number + 1, an inner entry a node's
 //! number; 0 is "none" in both. The root word packs height and node, so that it changes in one store.
@@ -106,7 +107,7 @@ impl Nodes {
 /// One fork's table.
 #[derive(Default)]
 pub(crate) struct BlockTable {
-    /// Height in the upper half (0: empty), root node in the lower.
+    /// Height in the upper half, root node in the lower. Height 0: no node, but what a leaf's entry for block 0 would be.
     root: AtomicU64,
 }
 
@@ -120,10 +121,10 @@ impl BlockTable {
     pub(crate) fn lookup(&self, nodes: &Nodes, block: u32) -> Option<u32> {
         let root = self.root.load(Ordering::Acquire);
         let mut level = (root >> 32) as u32;
-        if level == 0 || !reaches(level, block) {
+        let mut value = root as u32;
+        if value == 0 || !reaches(level, block) {
             return None;
         }
-        let mut value = root as u32;
         while level > 0 {
             level -= 1;
             value = nodes
@@ -140,7 +141,11 @@ impl BlockTable {
     pub(crate) fn set(&self, nodes: &Nodes, block: u32, frame: u32) {
         let root = self.root.load(Ordering::Relaxed);
         let (mut height, mut node) = ((root >> 32) as u32, root as u32);
-        if height == 0 {
+        if height == 0 && block == 0 {
+            self.root.store(u64::from(frame + 1), Ordering::Release);
+            return;
+        }
+        if node == 0 {
             height = 1;
             while !reaches(height, block) {
                 height += 1;
@@ -177,7 +182,7 @@ impl BlockTable {
     pub(crate) fn remove(&self, nodes: &Nodes, block: u32) {
         let root = self.root.load(Ordering::Relaxed);
         let height = (root >> 32) as u32;
-        if height == 0 || !reaches(height, block) {
+        if root == 0 || !reaches(height, block) {
             return;
         }
         let mut path = [0u32; HEIGHT_MAX as usize];
@@ -216,8 +221,12 @@ impl BlockTable {
     pub(crate) fn collect_from(&self, nodes: &Nodes, from: u32, into: &mut Vec<(u32, u32)>) {
         let root = self.root.load(Ordering::Relaxed);
         let height = (root >> 32) as u32;
-        if height > 0 && reaches(height, from) {
-            walk(nodes, root as u32, height - 1, 0, from, into);
+        if root == 0 || !reaches(height, from) {
+            return;
+        }
+        match height {
+            0 => into.push((0, root as u32 - 1)),
+            _ => walk(nodes, root as u32, height - 1, 0, from, into),
         }
     }
 
@@ -287,5 +296,42 @@ mod tests {
         }
         assert!(table.is_empty());
         assert_eq!(nodes.in_use(), 0);
+    }
+
+    /// Most relations are a page, or two with one in each map: no node is for them.
+    #[test]
+    fn a_first_block_alone_needs_no_node() {
+        let nodes = Nodes::new(5000).unwrap();
+        let (one, other) = (BlockTable::default(), BlockTable::default());
+        assert_eq!(one.lookup(&nodes, 0), None);
+        for frame in [0, 7, 4999] {
+            one.set(&nodes, 0, frame);
+            assert_eq!((one.lookup(&nodes, 0), one.lookup(&nodes, 1)), (Some(frame), None));
+        }
+        other.set(&nodes, 0, 12);
+        assert_eq!(nodes.in_use(), 0);
+        // More blocks, near and far, and the first goes and comes.
+        for (block, height) in [(1, 1), (127, 1), (128, 2), (20_000, 3)] {
+            one.set(&nodes, block, 9);
+            assert_eq!((one.lookup(&nodes, 0), one.lookup(&nodes, block)), (Some(4999), Some(9)));
+            let mut all = Vec::new();
+            one.collect_from(&nodes, 0, &mut all);
+            assert_eq!(all, [(0, 4999), (block, 9)]);
+            assert!(nodes.in_use() >= height);
+            one.remove(&nodes, 0);
+            assert_eq!((one.lookup(&nodes, 0), one.lookup(&nodes, block)), (None, Some(9)));
+            one.set(&nodes, 0, 4999);
+            one.remove(&nodes, block);
+            one.remove(&nodes, 0);
+            assert!(one.is_empty());
+            assert_eq!(nodes.in_use(), 0);
+            one.set(&nodes, 0, 4999);
+        }
+        assert_eq!(other.lookup(&nodes, 0), Some(12));
+        other.remove(&nodes, 1);
+        assert_eq!(other.lookup(&nodes, 0), Some(12));
+        let mut beyond = Vec::new();
+        other.collect_from(&nodes, 1, &mut beyond);
+        assert!(beyond.is_empty());
     }
 }

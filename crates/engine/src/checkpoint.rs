@@ -32,6 +32,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// So often who waits for a checkpoint looks whether to go on waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// Memory that nobody uses any more is given back this often at most, after a checkpoint.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(60);
+
 /// `info` of an online checkpoint.
 pub const ONLINE: u8 = 0;
 /// `info` of a checkpoint at shutdown: nothing was going on.
@@ -342,6 +345,7 @@ impl Engine {
         let mut over = begun;
         // What failed.
         let mut again: Option<CheckpointFlags> = None;
+        let mut gave_back: Option<Instant> = None;
         loop {
             let wanted = {
                 let mut requests = state.requests.lock();
@@ -389,6 +393,11 @@ impl Engine {
             }
             requests.done = number;
             state.changed.notify_all();
+            drop(requests);
+            if gave_back.is_none_or(|at| at.elapsed() >= GIVE_BACK_EVERY) {
+                buffer::give_back();
+                gave_back = Some(now());
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 use base::Oid;
 use base::sync::{Mutex, Rank, RwLock};
 use engine::catalog::defs;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use vacuum::quiet::PageHistory;
@@ -55,8 +55,8 @@ macro_rules! counters {
                 $(self.$name.fetch_add(from.$name.load(Ordering::Relaxed), Ordering::Relaxed);)*
             }
 
-            /// Those that are not 0, by name.
-            pub fn named(&self) -> BTreeMap<String, i64> {
+            /// Tells those that are not 0, by name.
+            pub fn each_named(&self, mut tell: impl FnMut(&'static str, i64)) {
                 let time = |us: &AtomicU64| i64::try_from(us.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
                 let all = [
                     $((stringify!($name), self.$name.load(Ordering::Relaxed)),)*
@@ -66,24 +66,23 @@ macro_rules! counters {
                     ("analyze_time_us", time(&self.analyze_time_us)),
                     ("autoanalyze_time_us", time(&self.autoanalyze_time_us)),
                 ];
-                let some = all.into_iter().filter(|(_, n)| *n != 0);
-                some.map(|(name, n)| (name.to_owned(), n)).collect()
+                all.into_iter().filter(|(_, n)| *n != 0).for_each(|(name, n)| tell(name, n));
             }
 
-            /// The counts of [`TableCounts::named`].
-            pub fn of_named(named: &BTreeMap<String, i64>) -> TableCounts {
-                let get = |name: &str| named.get(name).copied().unwrap_or(0);
-                let count = |name: &str| AtomicI64::new(get(name));
-                let time = |name: &str| AtomicU64::new(u64::try_from(get(name)).unwrap_or(0));
-                TableCounts {
-                    $($name: count(stringify!($name)),)*
-                    live: count("live"),
-                    // Learned anew.
-                    pages: Pages::default(),
-                    vacuum_time_us: time("vacuum_time_us"),
-                    autovacuum_time_us: time("autovacuum_time_us"),
-                    analyze_time_us: time("analyze_time_us"),
-                    autoanalyze_time_us: time("autoanalyze_time_us"),
+            /// Sets one of [`TableCounts::each_named`]; what has no name here is passed over. How pages change is learned anew.
+            pub fn set_named(&self, name: &str, n: i64) {
+                let time = u64::try_from(n).unwrap_or(0);
+                match name {
+                    "live" => self.live.store(n, Ordering::Relaxed),
+                    "vacuum_time_us" => self.vacuum_time_us.store(time, Ordering::Relaxed),
+                    "autovacuum_time_us" => self.autovacuum_time_us.store(time, Ordering::Relaxed),
+                    "analyze_time_us" => self.analyze_time_us.store(time, Ordering::Relaxed),
+                    "autoanalyze_time_us" => self.autoanalyze_time_us.store(time, Ordering::Relaxed),
+                    _ => {
+                        $(if name == stringify!($name) {
+                            self.$name.store(n, Ordering::Relaxed);
+                        })*
+                    }
                 }
             }
         }

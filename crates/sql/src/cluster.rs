@@ -232,8 +232,9 @@ impl Cluster {
         let kept = {
             // A database that is used for the first time meanwhile would be missed.
             let databases = self.databases.read();
-            let shared = std::iter::once((Oid::INVALID, &*self.shared_activity));
-            self.kept.gather(databases.values().map(|d| (d.oid, &*d.activity)).chain(shared))
+            let shared = std::iter::once((Oid::INVALID, Arc::clone(&self.shared_activity)));
+            let used = databases.values().map(|d| (d.oid, Arc::clone(&d.activity)));
+            self.kept.gather(used.chain(shared))
         };
         self.kept.write(&kept, for_good)
     }

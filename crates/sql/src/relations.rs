@@ -1,7 +1,8 @@
 //! Opening relations for a session, and what the executor asks of it besides.
 
 use crate::client::{Notice, Severity};
-use crate::exec::{DeferredCheck, RelationAccess};
+use crate::exec::foreign_key::AfterCheck;
+use crate::exec::{CheckList, CheckMark, RelationAccess};
 use crate::session::{Lent, OpenRelation, SessionState};
 use base::{Error, Oid, Result, SqlError, Tid, bail};
 use btree::Btree;
@@ -312,8 +313,8 @@ impl RelationAccess for SessionState {
         self.as_another(owner, Lent::Definer, f)
     }
 
-    fn defer(&self, check: DeferredCheck) {
-        self.deferred.borrow_mut().checks.push(check);
+    fn defer(&self, check: AfterCheck) -> Result<()> {
+        self.deferred.borrow_mut().checks.push(check)
     }
 
     fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()> {
@@ -340,7 +341,7 @@ impl RelationAccess for SessionState {
 #[derive(Default)]
 pub struct DeferredState {
     /// Checks queued.
-    pub checks: Vec<DeferredCheck>,
+    pub checks: CheckList,
     /// SET CONSTRAINTS ALL.
     pub all: Option<bool>,
     /// SET CONSTRAINTS by constraint; deferred or not.
@@ -360,14 +361,14 @@ impl DeferredState {
     /// How it stands, for [`DeferredState::roll_back_to`]. What is queued now must then stay in its place.
     pub fn mark(&self) -> DeferredMark {
         DeferredMark {
-            checks: self.checks.len(),
+            checks: self.checks.mark(),
             all: self.all,
             by_constraint: self.by_constraint.clone(),
         }
     }
     /// What came after `mark` was rolled back.
     pub fn roll_back_to(&mut self, mark: &DeferredMark) {
-        self.checks.truncate(mark.checks);
+        self.checks.truncate(&mark.checks);
         self.all = mark.all;
         self.by_constraint.clone_from(&mark.by_constraint);
     }
@@ -376,14 +377,14 @@ impl DeferredState {
 /// A [`DeferredState`] as it stood at a savepoint.
 #[derive(Default)]
 pub struct DeferredMark {
-    checks: usize,
+    checks: CheckMark,
     all: Option<bool>,
     by_constraint: Vec<(Oid, bool)>,
 }
 
 impl DeferredMark {
-    /// How many checks were queued.
-    pub fn checks(&self) -> usize {
+    /// Which checks were queued.
+    pub fn checks(&self) -> CheckMark {
         self.checks
     }
 }

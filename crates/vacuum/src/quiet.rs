@@ -133,6 +133,10 @@ impl PageHistory {
             self.marks.pop_front();
         }
         let changed = if watch.is_some() { seen.changed_pages } else { pages };
+        // Of most tables few are made, and there may be very many tables.
+        if self.marks.len() < 4 {
+            self.marks.reserve_exact(1);
+        }
         self.marks.push_back(Mark { xid, lsn, changed });
     }
 }

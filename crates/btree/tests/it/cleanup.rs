@@ -341,3 +341,32 @@ fn room_for_a_new_version_is_made_of_what_is_dead_to_all() {
     assert!(left.len() < N as usize, "some go");
     tree.verify().unwrap();
 }
+
+/// Of trees that nobody has open so many are remembered and no more; but those with free pages are, and those that somebody has open.
+#[test]
+fn unopened_trees_are_forgotten() {
+    let db = Database::new();
+    let key_schema = schema(vec![text()]);
+    let tree = with_free_pages(&db, 1000, 0..300);
+    let pages = len(&tree);
+    drop(tree);
+    let other = |n| {
+        let id = base::RelationId { file_number: n, ..RELATION };
+        let rel = db.pool.open(id, buffer::Persistence::Permanent);
+        Btree::new(rel, Arc::clone(&db.context), Arc::clone(&key_schema))
+    };
+    let open: Vec<Btree> = (20_000..20_100).map(other).collect();
+    let mut most = 0;
+    for n in 30_000..80_000 {
+        drop(other(n));
+        most = most.max(db.context.remembered());
+    }
+    assert!((4096..=8192 + 101).contains(&most), "{most}");
+    let before = db.context.remembered();
+    open.iter().for_each(|tree| drop(other(tree.relation().id().file_number)));
+    assert_eq!(db.context.remembered(), before, "those that are open were not forgotten");
+    // The free pages are used: the file does not grow.
+    let tree = db.open(&key_schema);
+    (0..100).for_each(|n| put(&tree, 990, 1 + n, 20_000 + n));
+    assert_eq!(len(&tree), pages);
+}

@@ -450,3 +450,26 @@ fn a_hint_can_hold_its_page_back_and_no_other() {
     bed.checkpoint();
     assert_eq!(bed.wal.flushed_lsn(), Lsn(40));
 }
+
+/// Of relations that nobody holds, and of which nothing is cached, so many objects are kept and no more; none that somebody holds
+/// goes, nor one with a page in the pool.
+#[test]
+fn unheld_relations_are_few() {
+    let bed = bed(64);
+    let held = filled(&bed, 1, 2);
+    let cached = filled(&bed, 2, 1).id();
+    bed.checkpoint();
+    let mut most = 0;
+    for n in 10..100_000 {
+        drop(bed.pool.open(rel(n), Persistence::Permanent));
+        if n % 500 == 0 {
+            most = most.max(bed.pool.known_relations());
+        }
+    }
+    assert!((4096..=8192 + 2).contains(&most), "{most}");
+    let again = bed.pool.open(held.id(), Persistence::Permanent);
+    let page = held.extend_one(Main, &mut Strategy::Normal).unwrap();
+    assert_eq!(page.block(), BlockNumber(2));
+    assert_eq!(again.len_blocks(Main).unwrap(), BlockNumber(3));
+    assert!(bed.pool.open(cached, Persistence::Permanent).is_cached(Main, BlockNumber(0)));
+}

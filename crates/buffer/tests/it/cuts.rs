@@ -145,14 +145,14 @@ fn a_dropped_relation_is_not_cut() {
 fn the_length_is_not_forgotten() {
     let bed = bed(64);
     let id = cut_to(&bed, 0, 100).id();
-    for n in 2..3000 {
+    for n in 2..20_000 {
         drop(bed.pool.open(rel(n), Persistence::Permanent));
     }
     let rel = bed.pool.open(id, Persistence::Permanent);
     assert_eq!(rel.len_blocks(Main).unwrap(), BlockNumber(0));
     bed.checkpoint();
     drop(rel);
-    for n in 3000..9000 {
+    for n in 20_000..60_000 {
         drop(bed.pool.open(crate::common::rel(n), Persistence::Permanent));
     }
     let rel = bed.pool.open(id, Persistence::Permanent);

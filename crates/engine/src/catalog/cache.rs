@@ -24,12 +24,29 @@ use base::sync::{Rank, RwLock};
 use base::{Oid, RelationId, Result};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use txn::Transaction;
 use types::Datum;
 
 const CACHE_RANK: Rank = Rank(50);
+
+/// So many relations, and so many names, are known by what takes little memory.
+const MOST_SHORT: usize = 1 << 16;
+/// So many by what takes more.
+const MOST_LONG: usize = 4096;
+
+/// Makes room in `map` for one more if it has `most`: every other one goes, whichever that is. Those that are asked for often are soon back.
+fn make_room<K: Eq + Hash, V>(map: &mut HashMap<K, V>, most: usize) {
+    if map.len() >= most {
+        let mut stays = false;
+        map.retain(|_, _| {
+            stays = !stays;
+            stays
+        });
+    }
+}
 
 #[derive(Default)]
 struct Entries {
@@ -391,6 +408,7 @@ impl SessionCatalog {
                 Ok(classes.first().map(|class| load::storage(&rows, class)))
             },
             |e, stored| {
+                make_room(&mut e.stored, MOST_SHORT);
                 e.stored.insert(oid, stored);
             },
         )?;
@@ -413,6 +431,7 @@ impl SessionCatalog {
                 Ok(Some(rows.iter().map(|row| row.oid("indexrelid")).collect()))
             },
             |e, indexes| {
+                make_room(&mut e.indexes, MOST_SHORT);
                 e.indexes.insert(table, indexes);
             },
         )?;
@@ -439,6 +458,7 @@ impl SessionCatalog {
                 Ok(self.rows(txn).find("pg_class", &find)?.first().map(|r| r.oid("oid")))
             },
             |e, oid| {
+                make_room(&mut e.names, MOST_SHORT);
                 e.names.insert(key.clone(), oid);
             },
         )
@@ -457,6 +477,7 @@ impl SessionCatalog {
                 Ok(Some(rows.first().map(|r| r.oid("oid"))))
             },
             |e, oid| {
+                make_room(&mut e.schemas, MOST_LONG);
                 e.schemas.insert(name.to_owned(), oid);
             },
         )?;
@@ -478,6 +499,7 @@ impl SessionCatalog {
                 Ok(self.rows(txn).find("pg_type", &find)?.first().map(|r| r.oid("oid")))
             },
             |e, oid| {
+                make_room(&mut e.types, MOST_LONG);
                 e.types.insert(key.clone(), oid);
             },
         )
@@ -495,6 +517,7 @@ impl SessionCatalog {
             |e| e.enums.get(&ty).cloned(),
             || EnumLabels::load(&self.rows(txn), ty).map(|l| Some(Arc::new(l))),
             |e, labels| {
+                make_room(&mut e.enums, MOST_LONG);
                 e.enums.insert(ty, labels);
             },
         )?;
@@ -513,6 +536,7 @@ impl SessionCatalog {
                     .map(|c| Some(Arc::new(c)))
             },
             |e, constraints| {
+                make_room(&mut e.domains, MOST_LONG);
                 e.domains.insert(ty, constraints);
             },
         )?;
@@ -545,6 +569,9 @@ impl SessionCatalog {
                 Ok(Some(rows.first().map(|r| Arc::new(load::column_statistics(r)))))
             },
             |e, statistics| {
+                if !e.statistics.contains_key(&table) {
+                    make_room(&mut e.statistics, MOST_LONG);
+                }
                 e.statistics.entry(table).or_default().insert(column, statistics);
             },
         )?;
@@ -567,9 +594,26 @@ impl SessionCatalog {
             |e| e.extended.get(&table).cloned(),
             || ExtendedStatistics::load(&self.rows(txn), table).map(|all| Some(all.into())),
             |e, all| {
+                make_room(&mut e.extended, MOST_LONG);
                 e.extended.insert(table, all);
             },
         )?;
         Ok(found.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_so_many_and_no_more() {
+        let mut map = HashMap::new();
+        for n in 0..100_000 {
+            make_room(&mut map, 4096);
+            map.insert(n, ());
+            assert!(map.len() <= 4096 && map.len() >= 2048.min(n + 1));
+            assert!(map.contains_key(&n));
+        }
     }
 }

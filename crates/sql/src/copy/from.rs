@@ -9,8 +9,8 @@ use super::lines::{Field, Input, Lines, Mark};
 use super::options::{Columns, CopyOptions, Format, Header};
 use crate::client::{Notice, Severity};
 use crate::exec::ExecContext;
-use crate::exec::foreign_key::{self, AfterCheck};
 use crate::exec::modify::{TableWriter, compile_stored, compile_stored_of};
+use crate::exec::{CheckList, foreign_key};
 use crate::maintenance::commands::{Command, Progress, copy};
 use crate::session::{SessionEnv, SessionState};
 use base::{Error, Oid, Result, SqlError, SqlState, Tid, bail, err};
@@ -102,7 +102,7 @@ struct Loader<'a> {
     /// A row's stored values under way.
     bytes: Vec<u8>,
     spans: Vec<Option<(usize, usize)>>,
-    after: Vec<AfterCheck>,
+    after: CheckList,
     copied: u64,
     skipped: u64,
     /// Rows that WHERE left out.
@@ -196,7 +196,7 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
         tids: Vec::new(),
         bytes: Vec::new(),
         spans: Vec::new(),
-        after: Vec::new(),
+        after: CheckList::default(),
         copied: 0,
         skipped: 0,
         excluded: 0,
@@ -245,7 +245,7 @@ impl Loader<'_> {
         }
         self.flush()?;
         self.writer.finish()?;
-        self.writer.take_doubtful(&mut self.after);
+        self.writer.take_doubtful(&mut self.after)?;
         let after = std::mem::take(&mut self.after);
         if !after.is_empty() {
             self.x.txn.advance_command()?;
@@ -589,7 +589,7 @@ impl Loader<'_> {
         }
         self.writer.prepare(self.x, &mut row, &mut self.tuples[n])?;
         self.bytes_in_batch += self.tuples[n].len();
-        self.writer.after_insert(&row, &mut self.after);
+        self.writer.after_insert(&row, &mut self.after)?;
         if n < self.rows.len() {
             self.rows[n] = row;
         } else {

@@ -66,7 +66,6 @@ pub mod view;
 mod virtual_columns;
 
 use crate::client::{Client, Notice, Severity};
-use crate::exec::context::DeferredCheck;
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::RoleName;
 use crate::session::{Arguments, Session, SessionState};
@@ -270,8 +269,7 @@ impl Ddl<'_> {
 /// # Errors
 /// `55006`
 fn check_no_pending_events(state: &SessionState, table: Oid, name: &str, what: &str) -> Result<()> {
-    let pending = |c: &DeferredCheck| c.table() == table;
-    if state.deferred.borrow().checks.iter().any(pending) {
+    if state.deferred.borrow().checks.has_of(table)? {
         bail!(OBJECT_IN_USE, "cannot {what} \"{name}\" because it has pending trigger events");
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::aggregate::{AggregateNode, AggregateWork, Call};
 use super::batch::Batch;
 use super::effects::rows_to_write;
-use super::hash_join::{HashJoinNode, HashKey, HashState, Table};
+use super::hash_join::{HashJoinNode, HashKey, HashState};
 use super::incremental_sort::IncrementalSort;
 use super::index_scan::{IndexScanNode, KeyedIndex};
 use super::join::{LoopState, NestLoopNode};
@@ -18,7 +18,7 @@ use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetC
 use super::row::RowReader;
 use super::sample::SampleCode;
 use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
-use super::set_op::SetOpNode;
+use super::set_op::{SetOpNode, SetOpWork};
 use super::sort::{Key, KeyPlace, SortNode};
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
 use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
@@ -518,10 +518,7 @@ impl Builder {
                 types: types_of(left),
                 left: self.node(left)?,
                 right: self.node(right)?,
-                table: Table::default(),
-                counts: Vec::new(),
-                built: false,
-                at: 0,
+                work: SetOpWork::default(),
             }),
             NodeKind::Append { inputs } => Box::new(AppendNode {
                 inputs: inputs.iter().map(|i| self.node(i)).collect::<Result<_>>()?,

@@ -5,7 +5,7 @@
 //! each call of [`Executor::next_batch`](super::Executor::next_batch); nothing in the executor outlives a call
 //! by borrowing from it.
 
-use super::unique_later::DoubtfulKey;
+use super::foreign_key::AfterCheck;
 use base::sync::CancelFlag;
 use base::{Oid, Result, SqlError, Tid};
 use btree::Btree;
@@ -14,42 +14,6 @@ use heap::Heap;
 use std::sync::Arc;
 use txn::{Backend, Snapshot, Transaction};
 use types::{Datum, Env};
-
-/// A check put off to the end of the transaction.
-#[derive(Clone, Debug)]
-pub enum DeferredCheck {
-    /// A foreign key's.
-    ForeignKey {
-        /// The constraint.
-        key: Arc<ForeignKey>,
-        /// The referenced side changed (its old key is to be no longer referred to), rather than the
-        /// referencing.
-        referenced_side: bool,
-        /// The key's values, in the constraint's order.
-        values: Vec<Datum>,
-    },
-    /// A unique key's.
-    Unique(DoubtfulKey),
-}
-
-impl DeferredCheck {
-    /// The constraint.
-    pub fn constraint(&self) -> Oid {
-        match self {
-            DeferredCheck::ForeignKey { key, .. } => key.oid,
-            DeferredCheck::Unique(key) => key.constraint,
-        }
-    }
-
-    /// The table whose rows it is of.
-    pub fn table(&self) -> Oid {
-        match self {
-            DeferredCheck::ForeignKey { key, referenced_side: true, .. } => key.referenced_table,
-            DeferredCheck::ForeignKey { key, .. } => key.table,
-            DeferredCheck::Unique(key) => key.table,
-        }
-    }
-}
 
 /// How the executor reaches relations and the rest of the session.
 pub trait RelationAccess {
@@ -99,7 +63,10 @@ pub trait RelationAccess {
         f()
     }
     /// Queues a check for commit: the session runs [`run_deferred`](super::foreign_key::run_deferred) then.
-    fn defer(&self, check: DeferredCheck);
+    ///
+    /// # Errors
+    /// Those of reading a long value that was not read yet.
+    fn defer(&self, check: AfterCheck) -> Result<()>;
     /// Takes a lock on a table that a foreign key reaches (`RowShare` to look, `RowExclusive` to change).
     ///
     /// # Errors

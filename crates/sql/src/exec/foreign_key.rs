@@ -6,7 +6,8 @@
 
 mod finder;
 
-use super::context::{DeferredCheck, ExecContext};
+use super::check_list::CheckList;
+use super::context::ExecContext;
 use super::foreign_key_text::{Asked, within};
 use super::modify::{TableWriter, compile_stored, shown};
 use super::unique_later::DoubtfulKey;
@@ -17,7 +18,6 @@ use expr::eval::EvalContext;
 use finder::Finder;
 use heap::{RowQueue, TupleOutcome, TupleSlot};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use txn::{IsolationLevel, RowLockMode, Snapshot, Wait};
 use types::Datum;
@@ -243,7 +243,7 @@ fn act(
     key: &Arc<ForeignKey>,
     old: &[Datum],
     new: Option<&[Datum]>,
-    queue: &mut VecDeque<AfterCheck>,
+    queue: &mut CheckList,
 ) -> Result<bool> {
     if old.iter().any(Datum::is_null) {
         return Ok(false);
@@ -276,9 +276,9 @@ fn act(
         }
         return Ok(false);
     }
-    let mut changed = Ok(None);
+    let mut changed = Ok(false);
     let mut change = || -> Result<()> {
-        changed = change_all(x, key, &finder, (old, new), &snapshot);
+        changed = change_all(x, key, &finder, (old, new), &snapshot, queue);
         Ok(())
     };
     if has_expressions(&child, action) {
@@ -287,7 +287,9 @@ fn act(
         change()?;
     }
     let asked = Asked::Action(action, new.is_some());
-    let Some(after) = within(changed, asked, key, &parent, &child)? else { return Ok(false) };
+    if !within(changed, asked, key, &parent, &child)? {
+        return Ok(false);
+    }
     if action == ReferentialAction::SetDefault {
         // A row that had its defaults before still has them, and nothing above asks whether they are there: what
         // still refers to the key now is refused.
@@ -296,7 +298,6 @@ fn act(
             Arc::new(ForeignKey { on_delete: ReferentialAction::NoAction, ..(**key).clone() });
         act(x, &plain, old, None, queue)?;
     }
-    queue.extend(after);
     Ok(true)
 }
 
@@ -308,26 +309,26 @@ fn has_expressions(child: &Table, action: ReferentialAction) -> bool {
         || child.columns.iter().any(of_domain)
 }
 
-/// Does what a constraint says to all rows that refer; what that leaves to be seen to, None if there were none.
+/// Does what a constraint says to all rows that refer, if there are any; what that leaves to be seen to is queued.
 fn change_all(
     x: &ExecContext<'_>,
     key: &Arc<ForeignKey>,
     finder: &Finder,
     (old, new): (&[Datum], Option<&[Datum]>),
     snapshot: &Arc<Snapshot>,
-) -> Result<Option<Vec<AfterCheck>>> {
+    queue: &mut CheckList,
+) -> Result<bool> {
     let mut rows: Vec<(Tid, Vec<Datum>)> = Vec::new();
     finder.find(x, snapshot, old, &mut |tid, batch| {
         rows.push((tid, batch.take_row(0)));
         Ok(true)
     })?;
     if rows.is_empty() {
-        return Ok(None);
+        return Ok(false);
     }
     let repeatable = x.txn.isolation() != IsolationLevel::ReadCommitted;
     let own = repeatable.then(|| x.txn.take_snapshot());
     let mut writer = TableWriter::new(x, &finder.table)?;
-    let mut after = Vec::new();
     let mut change = |(tid, row)| {
         x.cancel.check()?;
         // Rows that the transaction may not see it may not change either.
@@ -336,13 +337,14 @@ fn change_all(
         {
             return Err(changed_meanwhile("update"));
         }
-        change_referring(x, key, finder, &mut writer, (tid, row), old, new, &mut after)
+        change_referring(x, key, finder, &mut writer, (tid, row), old, new, queue)
     };
     let changed = rows.into_iter().try_for_each(&mut change);
     // Those changed before one that failed are dead.
     writer.note(x);
-    writer.take_doubtful(&mut after);
-    changed.map(|()| Some(after))
+    changed?;
+    writer.take_doubtful(queue)?;
+    Ok(true)
 }
 
 fn changed_meanwhile(how: &str) -> base::Error {
@@ -387,7 +389,7 @@ fn change_referring(
     (mut tid, mut row): (Tid, Vec<Datum>),
     old: &[Datum],
     new: Option<&[Datum]>,
-    after: &mut Vec<AfterCheck>,
+    after: &mut CheckList,
 ) -> Result<()> {
     let action = if new.is_some() { key.on_update } else { key.on_delete };
     let deletes = action == ReferentialAction::Cascade && new.is_none();
@@ -399,14 +401,14 @@ fn change_referring(
         let outcome = if deletes {
             let outcome = writer.delete(&mut places, tid)?;
             if outcome == TupleOutcome::Ok(()) {
-                writer.after_delete(&row, after);
+                writer.after_delete(&row, after)?;
             }
             outcome
         } else {
             let mut changed = referring_otherwise(x, key, finder, &row, action, new)?;
             match writer.update(x, &mut places, tid, &row, &mut changed)? {
                 TupleOutcome::Ok(done) => {
-                    writer.after_update(&row, &changed, done.own, after);
+                    writer.after_update(&row, &changed, done.own, after)?;
                     TupleOutcome::Ok(())
                 }
                 other => other.failed().unwrap_or(TupleOutcome::Invisible),
@@ -471,36 +473,30 @@ fn referring_otherwise(
     Ok(changed)
 }
 
-fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result<()> {
-    let mut queue: VecDeque<AfterCheck> = checks.into();
+fn work(x: &ExecContext<'_>, mut queue: CheckList) -> Result<()> {
     if queue.is_empty() {
         return Ok(());
     }
     // Rows of this statement must be seen.
     x.txn.advance_command()?;
     let mut n = 0u32;
-    while let Some(check) = queue.pop_front() {
+    while let Some(check) = queue.take_first()? {
         n += 1;
         if n.is_multiple_of(64) {
             x.cancel.check()?;
         }
         match check {
             AfterCheck::Referencing { key, values } => {
-                if !at_commit && x.relations.is_deferred(&key) {
-                    let referenced_side = false;
-                    x.relations.defer(DeferredCheck::ForeignKey { key, referenced_side, values });
+                if x.relations.is_deferred(&key) {
+                    x.relations.defer(AfterCheck::Referencing { key, values })?;
                     continue;
                 }
                 check_referencing(x, &key, &values)?;
             }
             AfterCheck::Referenced { key, old, new } => {
                 let action = if new.is_some() { key.on_update } else { key.on_delete };
-                if !at_commit
-                    && action == ReferentialAction::NoAction
-                    && x.relations.is_deferred(&key)
-                {
-                    let (referenced_side, values) = (true, old);
-                    x.relations.defer(DeferredCheck::ForeignKey { key, referenced_side, values });
+                if action == ReferentialAction::NoAction && x.relations.is_deferred(&key) {
+                    x.relations.defer(AfterCheck::Referenced { key, old, new: None })?;
                     continue;
                 }
                 if act(x, &key, &old, new.as_deref(), &mut queue)? {
@@ -508,8 +504,8 @@ fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result
                 }
             }
             AfterCheck::Unique(key) => {
-                if !at_commit && x.relations.is_put_off(key.constraint, key.deferred) {
-                    x.relations.defer(DeferredCheck::Unique(key));
+                if x.relations.is_put_off(key.constraint, key.deferred) {
+                    x.relations.defer(AfterCheck::Unique(key))?;
                 } else {
                     key.check(x)?;
                 }
@@ -521,47 +517,24 @@ fn work(x: &ExecContext<'_>, checks: Vec<AfterCheck>, at_commit: bool) -> Result
 
 /// Runs what the statement has queued.
 pub(crate) fn run_after(cx: &Cx<'_>) -> Result<()> {
-    let checks = std::mem::take(&mut *cx.shared.after.borrow_mut());
-    work(cx.x, checks, false)
+    work(cx.x, cx.shared.after.take())
 }
 
 /// Runs foreign-key work that COPY and others have collected themselves.
 ///
 /// # Errors
 /// `23503` and what the actions meet.
-pub fn run_checks(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
-    work(x, checks, false)
+pub fn run_checks(x: &ExecContext<'_>, checks: CheckList) -> Result<()> {
+    work(x, checks)
 }
 
 /// Runs checks that were put off to the end of the transaction (or SET CONSTRAINTS … IMMEDIATE).
 ///
 /// # Errors
 /// `23503`.
-pub fn run_deferred(x: &ExecContext<'_>, checks: Vec<DeferredCheck>) -> Result<()> {
-    let checks = checks
-        .into_iter()
-        .map(|c| match c {
-            DeferredCheck::ForeignKey { key, referenced_side: true, values } => {
-                AfterCheck::Referenced { key, old: values, new: None }
-            }
-            DeferredCheck::ForeignKey { key, values, .. } => {
-                AfterCheck::Referencing { key, values }
-            }
-            DeferredCheck::Unique(key) => AfterCheck::Unique(key),
-        })
-        .collect();
-    work_deferred(x, checks)
-}
-
-/// Is the constraint still there? Who dropped it, or one of its tables, in the same transaction has done with what it would have asked.
-fn is_there(x: &ExecContext<'_>, key: &ForeignKey) -> Result<bool> {
-    let child = x.catalog.table_by_oid(key.table)?;
-    Ok(child.is_some_and(|child| child.foreign_keys.iter().any(|k| k.oid == key.oid)))
-}
-
-fn work_deferred(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
+pub fn run_deferred(x: &ExecContext<'_>, mut checks: CheckList) -> Result<()> {
     x.txn.advance_command()?;
-    for c in checks {
+    while let Some(c) = checks.take_first()? {
         match c {
             AfterCheck::Referencing { key, .. } | AfterCheck::Referenced { key, .. }
                 if !is_there(x, &key)? => {}
@@ -575,7 +548,7 @@ fn work_deferred(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
                 }
             }
             AfterCheck::Referenced { key, old, .. } => {
-                let mut queue = VecDeque::new();
+                let mut queue = CheckList::default();
                 let plain = Arc::new(ForeignKey {
                     on_delete: ReferentialAction::NoAction,
                     ..(*key).clone()
@@ -586,4 +559,10 @@ fn work_deferred(x: &ExecContext<'_>, checks: Vec<AfterCheck>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Is the constraint still there? Who dropped it, or one of its tables, in the same transaction has done with what it would have asked.
+fn is_there(x: &ExecContext<'_>, key: &ForeignKey) -> Result<bool> {
+    let child = x.catalog.table_by_oid(key.table)?;
+    Ok(child.is_some_and(|child| child.foreign_keys.iter().any(|k| k.oid == key.oid)))
 }

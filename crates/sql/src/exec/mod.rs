@@ -11,6 +11,7 @@
 mod aggregate;
 pub mod batch;
 mod build;
+mod check_list;
 pub mod context;
 mod cte_reads;
 mod effects;
@@ -50,7 +51,8 @@ use crate::query::Command;
 use base::{Result, SqlError, SqlState, bail};
 pub use batch::Batch;
 pub(crate) use build::each_expr as each_node_expr;
-pub use context::{DeferredCheck, ExecContext, RelationAccess};
+pub use check_list::{CheckList, Mark as CheckMark};
+pub use context::{ExecContext, RelationAccess};
 use engine::catalog::model::RelationKind;
 use expr::eval::{EvalContext, EvalHook};
 pub(crate) use numbered_rows::NumberedRows;
@@ -90,7 +92,7 @@ pub(crate) struct Shared {
     /// Counts executions: what was kept in an earlier one is not for this.
     pub generation: Cell<u64>,
     /// Foreign-key work for the end of the statement.
-    pub after: RefCell<Vec<foreign_key::AfterCheck>>,
+    pub after: RefCell<CheckList>,
     /// Some scan may leave values unread.
     pub has_late: bool,
 }
@@ -321,7 +323,7 @@ impl Executor {
         self.shared.affected.set(0);
         self.shared.depth.set(0);
         self.shared.generation.set(self.shared.generation.get() + 1);
-        self.shared.after.borrow_mut().clear();
+        self.shared.after.take();
         if again {
             self.shared.reset();
         }

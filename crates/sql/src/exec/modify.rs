@@ -11,6 +11,7 @@ mod index_writer;
 mod refused;
 mod stored;
 
+use super::check_list::CheckList;
 use super::context::ExecContext;
 use super::foreign_key::AfterCheck;
 use super::unique_later::DoubtfulKey;
@@ -76,7 +77,7 @@ pub struct TableWriter {
     /// The columns of a refused row that are shown to who may not read the table; None: all.
     named: Option<Vec<i32>>,
     /// Keys of deferrable constraints that may be there twice.
-    doubtful: Vec<DoubtfulKey>,
+    doubtful: CheckList,
     /// What was done since somebody last took it.
     pub(crate) changes: TableChanges,
     /// Lets those who commit go first, once it has written much.
@@ -163,7 +164,7 @@ impl TableWriter {
             bulk: false,
             replica: x.relations.is_replica(),
             named: None,
-            doubtful: Vec::new(),
+            doubtful: CheckList::default(),
             changes: TableChanges::default(),
             turn: BulkTurn::new(),
         })
@@ -335,7 +336,8 @@ impl TableWriter {
                 InsertOutcome::Inserted => {}
                 InsertOutcome::InsertedMaybeDuplicate => {
                     let key = w.key(row, cx)?;
-                    self.doubtful.push(DoubtfulKey::new(&self.table, &w.index, key));
+                    let doubtful = DoubtfulKey::new(&self.table, &w.index, key);
+                    self.doubtful.push(AfterCheck::Unique(doubtful))?;
                 }
                 InsertOutcome::Conflict(other) if arbiter => return Ok(Some(other)),
                 InsertOutcome::Conflict(_) => return Err(self.duplicate(i, row, x, cx)),
@@ -620,23 +622,39 @@ impl TableWriter {
     }
 
     /// Hands on the keys that are to be looked at later.
-    pub(crate) fn take_doubtful(&mut self, out: &mut Vec<AfterCheck>) {
-        out.extend(self.doubtful.drain(..).map(AfterCheck::Unique));
+    ///
+    /// # Errors
+    /// As [`CheckList::append`].
+    pub(crate) fn take_doubtful(&mut self, out: &mut CheckList) -> Result<()> {
+        out.append(&mut self.doubtful)
     }
 
     /// Foreign-key work that an inserted row makes for the end of the statement.
-    pub fn after_insert(&self, row: &[Datum], out: &mut Vec<AfterCheck>) {
+    ///
+    /// # Errors
+    /// As [`CheckList::push`].
+    pub fn after_insert(&self, row: &[Datum], out: &mut CheckList) -> Result<()> {
         for k in self.foreign_keys.iter().filter(|k| k.triggers.inserted.now(self.replica)) {
             out.push(AfterCheck::Referencing {
                 key: k.clone(),
                 values: key_values(&k.columns, row),
-            });
+            })?;
         }
+        Ok(())
     }
 
     /// Foreign-key work that an update makes. `own`: of a version that the transaction had made itself, whose key is asked for again
     /// though it stays.
-    pub fn after_update(&self, old: &[Datum], new: &[Datum], own: bool, out: &mut Vec<AfterCheck>) {
+    ///
+    /// # Errors
+    /// As [`CheckList::push`].
+    pub fn after_update(
+        &self,
+        old: &[Datum],
+        new: &[Datum],
+        own: bool,
+        out: &mut CheckList,
+    ) -> Result<()> {
         // The row may refer to itself: what its key takes along comes before what it asks for.
         let asks = |k: &&Arc<ForeignKey>| k.triggers.updated.now(self.replica);
         let acts = |k: &&Arc<ForeignKey>| k.triggers.referenced_updated.now(self.replica);
@@ -644,7 +662,7 @@ impl TableWriter {
             let a = key_values(&k.referenced_columns, old);
             let b = key_values(&k.referenced_columns, new);
             if a.iter().zip(&b).any(|(a, b)| !identical(a, b)) {
-                out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: Some(b) });
+                out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: Some(b) })?;
             }
         }
         for k in self.table.foreign_keys.iter().filter(asks) {
@@ -652,17 +670,22 @@ impl TableWriter {
             let nulls = b.iter().filter(|v| v.is_null()).count();
             let asks_nothing = nulls == b.len() || (nulls > 0 && !k.match_full);
             if !asks_nothing && (own || a.iter().zip(&b).any(|(a, b)| !identical(a, b))) {
-                out.push(AfterCheck::Referencing { key: k.clone(), values: b });
+                out.push(AfterCheck::Referencing { key: k.clone(), values: b })?;
             }
         }
+        Ok(())
     }
 
     /// Foreign-key work that a delete makes.
-    pub fn after_delete(&self, old: &[Datum], out: &mut Vec<AfterCheck>) {
+    ///
+    /// # Errors
+    /// As [`CheckList::push`].
+    pub fn after_delete(&self, old: &[Datum], out: &mut CheckList) -> Result<()> {
         let acts = |k: &&Arc<ForeignKey>| k.triggers.referenced_deleted.now(self.replica);
         for k in self.table.referenced_by.iter().filter(acts) {
             let a = key_values(&k.referenced_columns, old);
-            out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: None });
+            out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: None })?;
         }
+        Ok(())
     }
 }

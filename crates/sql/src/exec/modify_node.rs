@@ -169,11 +169,10 @@ impl ModifyNode {
     }
 
     /// Hands on what the writer has counted.
-    fn note_changes(&mut self, cx: &Cx<'_>) {
-        if let Some(w) = &mut self.writer {
-            w.note(cx.x);
-            w.take_doubtful(&mut cx.shared.after.borrow_mut());
-        }
+    fn note_changes(&mut self, cx: &Cx<'_>) -> Result<()> {
+        let Some(w) = &mut self.writer else { return Ok(()) };
+        w.note(cx.x);
+        w.take_doubtful(&mut cx.shared.after.borrow_mut())
     }
 
     fn affected(&self, cx: &Cx<'_>, n: u64) {
@@ -284,7 +283,7 @@ impl ModifyNode {
                     self.ask_views(&w, row, tid, cx)?;
                     self.affected(cx, 1);
                     if self.has_keys {
-                        w.after_insert(row, &mut cx.shared.after.borrow_mut());
+                        w.after_insert(row, &mut cx.shared.after.borrow_mut())?;
                     }
                     self.give(row, tid, None, cx, out)?;
                 }
@@ -300,7 +299,7 @@ impl ModifyNode {
             if self.has_keys {
                 let mut after = cx.shared.after.borrow_mut();
                 for r in &rows {
-                    w.after_insert(r, &mut after);
+                    w.after_insert(r, &mut after)?;
                 }
             }
             for (r, tid) in rows.iter().zip(tids) {
@@ -326,7 +325,7 @@ impl ModifyNode {
                     self.ask_views(w, row, tid, cx)?;
                     self.affected(cx, 1);
                     if self.has_keys {
-                        w.after_insert(row, &mut cx.shared.after.borrow_mut());
+                        w.after_insert(row, &mut cx.shared.after.borrow_mut())?;
                     }
                     return self.give(row, tid, None, cx, out);
                 }
@@ -425,7 +424,7 @@ impl ModifyNode {
                 self.ask_views(w, &new, done.tid, cx)?;
                 self.affected(cx, 1);
                 if self.has_keys {
-                    w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
+                    w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut())?;
                 }
                 self.give(&new, done.tid, Some(image), cx, out)?;
                 Ok(true)
@@ -552,7 +551,7 @@ impl ModifyNode {
                 };
                 self.ask_views(at.w, &new, done.tid, cx)?;
                 if self.has_keys {
-                    at.w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut());
+                    at.w.after_update(&old, &new, done.own, &mut cx.shared.after.borrow_mut())?;
                 }
                 done.tid
             }
@@ -562,7 +561,7 @@ impl ModifyNode {
                     other => return Ok(other),
                 }
                 if self.has_keys {
-                    at.w.after_delete(&old, &mut cx.shared.after.borrow_mut());
+                    at.w.after_delete(&old, &mut cx.shared.after.borrow_mut())?;
                 }
                 tid
             }
@@ -691,8 +690,8 @@ impl Node for ModifyNode {
             let row = self.full_row(&mut values);
             let inserted = self.insert_rows(cx, vec![row], out);
             // A row that an index refused is dead, and in the way.
-            self.note_changes(cx);
-            return inserted;
+            let noted = self.note_changes(cx);
+            return inserted.and_then(|inserted| noted.map(|()| inserted));
         };
         let mut batch = std::mem::take(&mut self.batch);
         let result = (|| -> Result<()> {
@@ -735,8 +734,8 @@ impl Node for ModifyNode {
         })();
         self.batch = batch;
         self.input = Some(input);
-        self.note_changes(cx);
-        result
+        let noted = self.note_changes(cx);
+        result.and_then(|result| noted.map(|()| result))
     }
     fn told(&self) -> Told {
         Told { merged: self.merge.as_ref().map(Merge::told), ..Told::default() }

@@ -5,6 +5,7 @@ use super::transaction::Block;
 use super::{Portal, Session};
 use crate::analyse::ParamTypes;
 use crate::client::OutputColumn;
+use crate::exec::{CheckList, CheckMark};
 use crate::parse::Parsed;
 use base::{Lsn, Result};
 use std::rc::Rc;
@@ -170,12 +171,20 @@ impl Session {
     pub(crate) fn run_queued_checks(&mut self, due: &dyn Fn(base::Oid) -> bool) -> Result<()> {
         let now = {
             let checks = &mut self.state.deferred.borrow_mut().checks;
-            let since = checks.split_off(self.checks_before_savepoint().min(checks.len()));
-            let mut now: Vec<_> = checks.iter().filter(|c| due(c.constraint())).cloned().collect();
-            let (due_since, later): (Vec<_>, Vec<_>) =
-                since.into_iter().partition(|c| due(c.constraint()));
-            now.extend(due_since);
-            checks.extend(later);
+            let before = self.checks_before_savepoint();
+            let (mut now, mut later) = (CheckList::default(), CheckList::default());
+            checks.each(before, &mut |check| match due(check.constraint()) {
+                true => Ok(()),
+                false => later.push(check),
+            })?;
+            checks.each(CheckMark::default(), &mut |check| match due(check.constraint()) {
+                true => now.push(check),
+                false => Ok(()),
+            })?;
+            checks.truncate(&before);
+            while let Some(check) = later.take_first()? {
+                checks.push(check)?;
+            }
             now
         };
         if now.is_empty() {

@@ -656,10 +656,11 @@ impl Session {
         self.state.fates.borrow_mut().roll_back_to(before.fates);
     }
 
-    /// How many of the checks that are put off were so before the innermost savepoint: these stay queued whatever comes, for what
+    /// Which of the checks that are put off were so before the innermost savepoint: these stay queued whatever comes, for what
     /// they found may be rolled back.
-    pub(super) fn checks_before_savepoint(&self) -> usize {
-        self.savepoints.last().map_or(0, |savepoint| savepoint.before.deferred.checks())
+    pub(super) fn checks_before_savepoint(&self) -> crate::exec::CheckMark {
+        let mark = self.savepoints.last().map(|savepoint| savepoint.before.deferred.checks());
+        mark.unwrap_or_default()
     }
 
     /// What was done after `before` leaves dead rows, or none.

@@ -81,6 +81,7 @@ mod semi_joins;
 mod sequences;
 mod server_files;
 mod sessions;
+mod set_operations;
 mod set_types;
 mod sets_in_values;
 mod settings_of_constants;

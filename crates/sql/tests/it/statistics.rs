@@ -319,6 +319,8 @@ fn what_sessions_do_is_counted_for_the_database() {
     for spill in [
         "SELECT count(*) FROM big x JOIN big y USING (a, b)",
         "SELECT count(*) FROM (SELECT a, b, count(*) FROM big GROUP BY a, b) x",
+        "SELECT count(*) FROM (SELECT a, b FROM big INTERSECT SELECT a, b FROM big) x",
+        "SELECT count(*) FROM (SELECT a, b FROM big EXCEPT SELECT -a, b FROM big) x",
     ] {
         let before = counts(&mut s);
         assert_eq!(s.run(spill), "20000");

@@ -215,7 +215,7 @@ impl ModifyNode {
         merge.told.inserted += 1;
         self.affected(cx, 1);
         if self.has_keys {
-            w.after_insert(&new, &mut cx.shared.after.borrow_mut());
+            w.after_insert(&new, &mut cx.shared.after.borrow_mut())?;
         }
         if !self.returning.is_empty() {
             let effect = Effect { new: Some((&new, tid)), old: false, action: Some("INSERT") };

@@ -1,7 +1,8 @@
 //! A database of hand-made tables over a real engine, for tests of planner and executor.
 
 use crate::analyse::{ParamTypes, analyse};
-use crate::exec::{DeferredCheck, ExecContext, Executor, RelationAccess};
+use crate::exec::foreign_key::AfterCheck;
+use crate::exec::{CheckList, ExecContext, Executor, RelationAccess};
 use crate::plan::{Plan, PlannerSettings, plan_query};
 use base::sync::CancelFlag;
 use base::{Oid, Result, SqlError};
@@ -27,7 +28,7 @@ pub struct Db {
     next_oid: Cell<u32>,
     pub settings: RefCell<PlannerSettings>,
     pub cancel: CancelFlag,
-    deferred: RefCell<Vec<DeferredCheck>>,
+    deferred: RefCell<CheckList>,
     pub work_mem: Cell<usize>,
 }
 
@@ -355,8 +356,8 @@ impl RelationAccess for Db {
     fn check_privileges(&self, _: &Table, _: u32, _: u32) -> Result<()> {
         Ok(())
     }
-    fn defer(&self, check: DeferredCheck) {
-        self.deferred.borrow_mut().push(check);
+    fn defer(&self, check: AfterCheck) -> Result<()> {
+        self.deferred.borrow_mut().push(check)
     }
     fn lock_table(&self, _: Oid, _: bool) -> Result<()> {
         Ok(())
