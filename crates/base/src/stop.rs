@@ -33,6 +33,8 @@ struct State {
     /// Subjects whose work is over.
     over: usize,
     armed: bool,
+    /// So many more arrivals pass.
+    pass: usize,
 }
 
 /// Marks a place where a test can hold the thread.
@@ -47,8 +49,13 @@ macro_rules! stop_point {
 
 /// Arms the point `name`: each of its subjects that reaches it waits until it is released.
 pub fn arm(name: &'static str) -> Armed {
+    arm_at(name, 0)
+}
+
+/// Arms the point `name`: its subjects pass it `n` times, whichever of them, before it holds them.
+pub fn arm_at(name: &'static str, n: usize) -> Armed {
     ARMED.fetch_add(1, Ordering::SeqCst);
-    let state = Mutex::new(State { waiting: 0, over: 0, armed: true });
+    let state = Mutex::new(State { waiting: 0, over: 0, armed: true, pass: n });
     Armed(Arc::new(Point { name, state, changed: Condvar::new() }))
 }
 
@@ -144,6 +151,10 @@ pub fn reached(name: &'static str) {
     if !state.armed {
         return;
     }
+    if state.pass > 0 {
+        state.pass -= 1;
+        return;
+    }
     state.waiting += 1;
     point.changed.notify_all();
     while state.armed {
@@ -188,6 +199,19 @@ mod tests {
         drop(first);
         one.join().unwrap();
         assert_eq!(told.try_recv().unwrap(), "first");
+    }
+
+    #[test]
+    fn a_point_is_passed_a_few_times_first() {
+        for (times, held) in [(3, false), (4, true)] {
+            let third = super::arm_at("test.often", 3);
+            let subject = third.subject();
+            let work = move || subject.run(|| (0..times).for_each(|_| stop_point!("test.often")));
+            let run = std::thread::spawn(work);
+            assert_eq!(third.is_reached(), held);
+            drop(third);
+            run.join().unwrap();
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! # Purpose
 //! Entries go before VACUUM comes for them: an insertion wants their room (`dedup`), a scan takes out a leaf of the dead (`tidy`), the VACUUM before could
-//! not free their rows' line pointers, the page being in use. VACUUM then looks
+//! not free their rows' line pointers, the page being in use, or it itself being cancelled. VACUUM then looks
 //! them up by the keys that the dead line pointers keep, and finds nothing; it can't tell an entry that is gone from one that stands under another
 //! key, and reads the index whole. So whose entries went is noted here.
 //!
@@ -8,7 +8,7 @@
 //! - Who is noted has no entry in the index. It is noted with the entry's leaf latched, so before anybody can miss it, or by VACUUM itself; and until
 //!   VACUUM has been through the index for it, nobody gives its address to another row, or makes an entry with it.
 //! - By then the note is gone: who looks the entry up takes it ([`EarlyRemoved::take`]), a pass over the whole index forgets those of all rows that it
-//!   was for ([`EarlyRemoved::forget`]). So no note is of a row that had the address before.
+//!   was for ([`EarlyRemoved::forget`]). So no note is of a row that had the address before. A VACUUM that ends before it frees the address notes it again.
 //! - A note that is not to be had (the server was started since, or there are too many) costs a pass over the index, nothing else.
 //!
 //! # Locks
@@ -59,14 +59,23 @@ impl EarlyRemoved {
         self.count.store(notes.len(), Ordering::Relaxed);
     }
 
-    /// Keeps those of `some` whose entries are not known to be gone; the others' notes are taken.
-    pub(crate) fn take<T>(&self, some: &mut Vec<T>, address: impl Fn(&T) -> u64) {
+    /// Keeps those of `some` whose entries are not known to be gone; the others' notes are taken, and returned.
+    pub(crate) fn take<T>(&self, some: &mut Vec<T>, address: impl Fn(&T) -> u64) -> Vec<u64> {
+        let mut taken = Vec::new();
         if some.is_empty() || self.count.load(Ordering::Relaxed) == 0 {
-            return;
+            return taken;
         }
         let mut notes = self.notes.lock();
-        some.retain(|one| !notes.remove(&address(one)));
+        some.retain(|one| {
+            let address = address(one);
+            let noted = notes.remove(&address);
+            if noted {
+                taken.push(address);
+            }
+            !noted
+        });
         self.changed(notes);
+        taken
     }
 
     /// A pass over the whole index was for these.

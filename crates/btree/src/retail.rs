@@ -13,6 +13,8 @@
 //! ```
 //!
 //! # Invariants
+//! - Of a pass that is not gone on with, or after which the rows keep their line pointers, it can be noted whose entries it has removed
+//!   ([`RetailPass::note_removed`]), so that the next one does not miss them.
 //! - A key is told as missing unless exactly its entry was removed: on a leaf with many of the keys the entries are found by
 //!   their addresses, and what was found is held against what was looked for.
 //! - Threads that share the keys have different ones, so that a leaf on which the keys of two lie is changed by both. What is found by
@@ -37,6 +39,7 @@ use base::{BlockNumber, Result, Tid};
 use page::btree::PageRef;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 /// What retail deletion did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -66,12 +69,24 @@ pub struct RetailPass<'k> {
     tree: &'k Btree,
     bytes: &'k [u8],
     parts: Mutex<std::vec::IntoIter<Part<'k>>>,
+    /// Whose entries had gone before it began.
+    early: Vec<u64>,
+    over: Mutex<Over<'k>>,
+}
+
+/// What of a pass is over.
+#[derive(Default)]
+struct Over<'k> {
+    looked_up: Vec<KeyList<'k>>,
+    /// Of these, who was not found.
+    missing: Vec<Tid>,
 }
 
 /// So many parts for each thread, of so many keys at least.
 const PARTS: usize = 16;
 const PART_MIN: usize = 512;
 const PARTS_RANK: Rank = Rank(389);
+const OVER_RANK: Rank = Rank(388);
 
 impl RetailPass<'_> {
     /// Takes parts until there are none; returns what this thread did. `dead` as in [`Btree::retail_delete`].
@@ -87,24 +102,49 @@ impl RetailPass<'_> {
         *self.parts.lock() = Vec::new().into_iter();
     }
 
+    /// Notes whose entries are gone by this pass, or were before it: their rows keep their line pointers for now. Nobody is at it any more.
+    pub fn note_removed(&self) {
+        let mut gone = self.early.clone();
+        {
+            let over = self.over.lock();
+            let missing: HashSet<Tid> = over.missing.iter().copied().collect();
+            let all = over.looked_up.iter().flat_map(|keys| (0..keys.len()).map(|n| keys.tid(n)));
+            gone.extend(all.filter(|tid| !missing.contains(tid)).map(pack));
+        }
+        self.tree.note_early(&gone);
+    }
+
     fn part(
         &self,
         dead: Option<&dyn DeadSet>,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
         let (mut stats, mut removal) = (RetailStats::default(), Removal::default());
-        loop {
+        let mut result = Ok(());
+        while result.is_ok() {
             let part = self.parts.lock().next();
             let Some(Part { refs, unsorted }) = part else { break };
             if unsorted {
                 self.tree.sort_keys(self.bytes, refs);
             }
             let keys = KeyList::new(self.bytes, refs);
-            self.tree.delete_sorted(keys, dead, &mut removal, &mut stats, control)?;
+            let mut looked_up = 0;
+            result = self.tree.delete_sorted(
+                keys,
+                dead,
+                &mut removal,
+                &mut looked_up,
+                &mut stats,
+                control,
+            );
+            self.over.lock().looked_up.push(keys.first(looked_up));
         }
-        // Those that went since the pass began.
-        self.tree.shared.early.take(&mut stats.missing, |tid| pack(*tid));
-        Ok(stats)
+        if result.is_ok() {
+            // Those that went since the pass began.
+            self.tree.shared.early.take(&mut stats.missing, |tid| pack(*tid));
+        }
+        self.over.lock().missing.extend(&stats.missing);
+        result.map(|()| stats)
     }
 }
 
@@ -128,13 +168,15 @@ impl Btree {
     /// Removes exactly these entries, a batch of many, and forgets them, keeping their memory. Several threads may do so at once.
     ///
     /// # Errors
-    /// I/O, corruption, cancellation, `control`'s: some of the entries are gone then.
+    /// I/O, corruption, cancellation, `control`'s: some of the entries are gone then, which is noted.
     pub fn retail_batch(
         &self,
         keys: &mut RetailKeys,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        let result = self.begin_retail(keys, 1).part(None, control);
+        let pass = self.begin_retail(keys, 1);
+        let result = pass.part(None, control).inspect_err(|_| pass.note_removed());
+        drop(pass);
         keys.clear();
         result
     }
@@ -145,9 +187,11 @@ impl Btree {
             0 | 1 => 1,
             n => (n * PARTS).min(keys.len() / PART_MIN + 1),
         };
-        keys.drop_early(&self.shared.early);
+        let early = keys.drop_early(&self.shared.early);
         let (bytes, parts) = keys.parts(parts);
-        RetailPass { tree: self, bytes, parts: Mutex::new(PARTS_RANK, parts.into_iter()) }
+        let parts = Mutex::new(PARTS_RANK, parts.into_iter());
+        let over = Mutex::new(OVER_RANK, Over::default());
+        RetailPass { tree: self, bytes, parts, early, over }
     }
 
     /// Of rows that no entry of this index leads to any more, and whose addresses stay theirs for now: they will not be missed.
@@ -156,29 +200,32 @@ impl Btree {
         self.note_early(&addresses);
     }
 
+    /// Removes the entries of `keys`; `looked_up` says of how many it has, whether they were there or not.
     fn delete_sorted(
         &self,
         keys: KeyList<'_>,
         dead: Option<&dyn DeadSet>,
         removal: &mut Removal,
+        looked_up: &mut usize,
         stats: &mut RetailStats,
         control: &mut VacuumControl<'_>,
     ) -> Result<()> {
         let _visit = self.visit();
         let total = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         let mut way = Way::default();
-        let mut i = 0;
-        while i < keys.len() {
+        while *looked_up < keys.len() {
+            let i = *looked_up;
             control.point(i as u32, total)?;
             let page = self.leaf_of_key(keys, i, &mut way, control)?;
             let Some(mut page) = page else {
                 stats.missing.extend((i..keys.len()).map(|n| keys.tid(n)));
+                *looked_up = keys.len();
                 break;
             };
             stats.leaves += 1;
             let end = self.keys_on(page.view(), keys, i);
             self.delete_from_leaf(&mut page, keys, i..end, dead, removal, stats);
-            i = end;
+            *looked_up = end;
             self.delete_if_empty(page, stats)?;
         }
         Ok(())

@@ -111,6 +111,10 @@ impl<'k> KeyList<'k> {
     pub(crate) fn len(self) -> usize {
         self.refs.len()
     }
+    /// The first `n`.
+    pub(crate) fn first(self, n: usize) -> KeyList<'k> {
+        KeyList { refs: &self.refs[..n], ..self }
+    }
     pub(crate) fn tid(self, n: usize) -> Tid {
         let key = self.refs[n];
         if key.is_whole() { key.whole_tid() } else { stored(self.bytes, key).tid() }
@@ -132,10 +136,10 @@ pub(crate) struct Part<'k> {
 const SAMPLES: usize = 16;
 
 impl RetailKeys {
-    /// Leaves out those whose entries are known to be gone.
-    pub(crate) fn drop_early(&mut self, early: &EarlyRemoved) {
+    /// Leaves out those whose entries are known to be gone: these addresses.
+    pub(crate) fn drop_early(&mut self, early: &EarlyRemoved) -> Vec<u64> {
         let RetailKeys { bytes, refs, .. } = self;
-        early.take(refs, |key| pack(KeyList::new(bytes, &[*key]).tid(0)));
+        early.take(refs, |key| pack(KeyList::new(bytes, &[*key]).tid(0)))
     }
 
     /// The keys' bytes, and the keys cut into about so many parts.

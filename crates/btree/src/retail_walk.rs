@@ -28,7 +28,7 @@ impl Btree {
     /// do so at once, each with a set of its own.
     ///
     /// # Errors
-    /// I/O, corruption, cancellation, `control`'s: some of the entries are gone then.
+    /// I/O, corruption, cancellation, `control`'s: some of the entries are gone then, which is noted.
     pub fn retail_walk(
         &self,
         keys: &mut RetailKeys,
@@ -45,7 +45,8 @@ impl Btree {
             result = self.walk(KeyList::new(bytes, refs), dead, &mut outcome, control);
         }
         keys.clear();
-        result.map(|()| outcome)
+        result.inspect_err(|_| self.note_removed(&outcome.1))?;
+        Ok(outcome)
     }
 
     fn walk(

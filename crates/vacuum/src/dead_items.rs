@@ -268,6 +268,11 @@ impl DeadItems {
         })
     }
 
+    /// All of them, ascending.
+    pub fn tids(&self) -> impl Iterator<Item = Tid> {
+        self.blocks().flat_map(|b| self.of_block(b).into_iter().map(move |o| Tid::new(b, o)))
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         *self = DeadItems::default();

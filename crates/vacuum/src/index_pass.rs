@@ -11,7 +11,8 @@
 //! # Invariants
 //! - After a whole pass no index has an entry of a dead item: retail deletion that missed one is followed by bulk deletion. What has to come
 //!   after all pieces (blocks added meanwhile, that bulk deletion) one thread does, when all have come back.
-//! - A pass that the failsafe has ended is not whole, and says so: nothing may be reaped after it.
+//! - A pass that the failsafe has ended is not whole, and says so: nothing may be reaped after it. Of such a one, and of one that failed or was
+//!   cancelled, the indexes are told whose entries it has removed: the next vacuum would look for them in vain, and read an index whole for one.
 //! - The dead items don't change while threads are at it.
 //!
 //! # Differs from PostgreSQL
@@ -224,6 +225,10 @@ fn during(error: Error, what: &str, index: &IndexTarget, relation: &str) -> Erro
 enum Work<'a> {
     Bulk(BulkPass<'a>),
     Retail(RetailPass<'a>),
+    /// Bulk deletion has begun, and may not come to its end.
+    Ending,
+    /// No entry of the dead is left.
+    Over,
 }
 
 /// One index's work, which every thread joins until there is none left of it.
@@ -254,6 +259,7 @@ impl Job<'_> {
                 let stats = pass.work(dead, control)?;
                 self.done.lock().retail.add(stats);
             }
+            Work::Ending | Work::Over => {}
         }
         Ok(())
     }
@@ -261,15 +267,25 @@ impl Job<'_> {
         match &self.work {
             Work::Bulk(pass) => pass.stop(),
             Work::Retail(pass) => pass.stop(),
+            Work::Ending | Work::Over => {}
+        }
+    }
+
+    /// The dead keep their line pointers: the index is told which ones have no entry any more, as far as that is known.
+    fn note_removed(&self, index: &dyn IndexVacuum, dead: &DeadItems) {
+        match &self.work {
+            Work::Retail(pass) => pass.note_removed(),
+            Work::Over => index.note_removed(&dead.tids().collect::<Vec<_>>()),
+            Work::Bulk(_) | Work::Ending => {}
         }
     }
 
     /// What was done of it, when no more is to be.
-    fn give_up(self, index: &dyn IndexVacuum) -> Result<Outcome> {
+    fn give_up(&self, index: &dyn IndexVacuum) -> Result<Outcome> {
         let Done { bulk, retail } = std::mem::take(&mut *self.done.lock());
         let method = match self.work {
-            Work::Bulk(_) => IndexMethod::Bulk,
             Work::Retail(_) => IndexMethod::Retail,
+            _ => IndexMethod::Bulk,
         };
         let stats = IndexVacuumStats {
             pages: index.pages()?,
@@ -283,15 +299,19 @@ impl Job<'_> {
 
     /// When all threads are done: what is left for one.
     fn end(
-        self,
+        &mut self,
         index: &dyn IndexVacuum,
         dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<Outcome> {
         let Done { bulk, retail } = std::mem::take(&mut *self.done.lock());
-        if let Work::Bulk(pass) = self.work {
-            let stats = pass.finish(dead, bulk, control)?;
-            return Ok(Outcome { stats, method: IndexMethod::Bulk, missing: 0 });
+        match std::mem::replace(&mut self.work, Work::Ending) {
+            Work::Bulk(pass) => {
+                let stats = pass.finish(dead, bulk, control)?;
+                self.work = Work::Over;
+                return Ok(Outcome { stats, method: IndexMethod::Bulk, missing: 0 });
+            }
+            work => self.work = work,
         }
         let mut stats = IndexVacuumStats {
             pages: index.pages()?,
@@ -307,6 +327,7 @@ impl Job<'_> {
         let pass = index.begin_bulk(1)?;
         let found = pass.work(dead, control)?;
         let found = pass.finish(dead, found, control)?;
+        self.work = Work::Over;
         stats = IndexVacuumStats {
             entries_removed: stats.entries_removed + found.entries_removed,
             pages_newly_deleted: stats.pages_newly_deleted + found.pages_newly_deleted,
@@ -377,8 +398,25 @@ impl<'a> IndexPass<'a> {
             jobs.push(Job { work, done, left: AtomicU32::new(workers + 1) });
         }
         self.threads = self.threads.max(workers + 1);
-        if !self.side_by_side(&jobs, dead, workers, cx)? {
-            for (i, job) in jobs.into_iter().enumerate() {
+        let whole = self.work_off(&mut jobs, dead, workers, cx);
+        if !matches!(whole, Ok(true)) {
+            for (job, target) in jobs.iter().zip(self.indexes) {
+                job.note_removed(&*target.index, dead);
+            }
+        }
+        whole
+    }
+
+    /// Does all jobs; false if the failsafe has ended it.
+    fn work_off(
+        &mut self,
+        jobs: &mut [Job<'_>],
+        dead: &DeadItems,
+        workers: u32,
+        cx: &mut PassContext<'_>,
+    ) -> Result<bool> {
+        if !self.side_by_side(jobs, dead, workers, cx)? {
+            for (i, job) in jobs.iter().enumerate() {
                 let outcome = job.give_up(&*self.indexes[i].index)?;
                 if outcome.stats.entries_removed > 0 {
                     self.add(i, outcome);
@@ -387,7 +425,7 @@ impl<'a> IndexPass<'a> {
             return Ok(false);
         }
         let mut done = Vec::with_capacity(jobs.len());
-        for (i, job) in jobs.into_iter().enumerate() {
+        for (i, job) in jobs.iter_mut().enumerate() {
             let mut on_page = |_, _| cx.throttle.point(cx.backend);
             let mut control = VacuumControl {
                 strategy: &mut cx.rings[0],

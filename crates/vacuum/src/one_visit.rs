@@ -348,9 +348,27 @@ impl<'a> HeapPass<'a> {
             way.close();
             missing.sort_unstable();
         }
+        let mut waiting = std::mem::take(&mut way.batch).into_iter();
+        let maker = way.maker.clone();
+        let cleaned = self.clean_each(&mut waiting, &missing, throttle);
+        cleaned.inspect_err(|_| {
+            let (heap, horizon) = (self.heap, &self.horizon);
+            let left = entries::Entries { heap, horizon, maker: &maker, batch: waiting.as_slice() };
+            left.note_removed(.., &missing);
+        })
+    }
+
+    /// Cleans the pages of a batch whose entries are gone, but for those of `missing` rows; those not come to are left in `waiting`.
+    fn clean_each(
+        &mut self,
+        waiting: &mut std::vec::IntoIter<Waiting>,
+        missing: &[Tid],
+        throttle: &mut Throttle,
+    ) -> Result<()> {
         let mut cleaned = Vec::new();
-        for Waiting { chosen, pin, planned, .. } in std::mem::take(&mut way.batch) {
-            throttle.point(backend)?;
+        while !waiting.as_slice().is_empty() {
+            throttle.point(self.backend)?;
+            let Some(Waiting { chosen, pin, planned, .. }) = waiting.next() else { break };
             cleaned.clone_from(&planned.findings().dead_items);
             if !missing.is_empty() {
                 let address = |o: &OffsetNumber| Tid::new(chosen.block, *o);
@@ -423,33 +441,62 @@ impl<'a> HeapPass<'a> {
         self.finish(block, free, done).map(|_| ())
     }
 
+    /// Tells the indexes which rows keep their line pointers without an entry: their pages were in use, or the vacuum ends here.
+    pub fn note_without_entries(&mut self) {
+        let Some(way) = &mut self.one_visit else { return };
+        let mut rows = std::mem::take(&mut self.without_entries);
+        for (chosen, _, cleaned) in std::mem::take(&mut way.postponed) {
+            rows.extend(cleaned.iter().map(|root| Tid::new(chosen.block, *root)));
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let indexes = way.maker.recipes.iter().map(|recipe| &recipe.target.index);
+        indexes.for_each(|index| index.note_removed(&rows));
+    }
+
     /// Those that were in use.
     fn clean_postponed(&mut self, strategy: &mut Strategy) -> Result<()> {
         let Some(way) = &mut self.one_visit else { return Ok(()) };
-        for (chosen, planned, cleaned) in std::mem::take(&mut way.postponed) {
-            let block = chosen.block;
-            let pin = self.heap.relation().pin(Fork::Main, block, strategy)?;
-            self.map.pin(block, &mut self.map_pin)?;
-            if let Some(guard) = pin.try_cleanup() {
-                self.clean_under_lock(chosen, guard, planned, &cleaned)?;
-                continue;
-            }
-            let guard = pin.read();
-            let mut look = self.look_at(&guard, block)?;
-            if look.must_freeze {
-                drop(guard);
-                let guard = pin.cleanup_or_cancel(Some(&self.backend.cancel))?;
-                self.clean_under_lock(chosen, guard, planned, &cleaned)?;
-                continue;
-            }
-            // What has no entries any more is nothing for the passes over the indexes.
-            look.found.dead_items.clear();
-            look.found.leads_on |= planned.findings().leads_on;
-            self.without_entries.extend(cleaned.iter().map(|root| Tid::new(block, *root)));
-            let free = room(&guard);
-            drop(guard);
-            self.leave(block, free, look, false)?;
+        let mut postponed = std::mem::take(&mut way.postponed).into_iter();
+        let mut result = Ok(());
+        while result.is_ok()
+            && let Some(next) = postponed.next()
+        {
+            result = self.clean_or_leave_postponed(next, strategy);
         }
-        Ok(())
+        if let Some(way) = &mut self.one_visit {
+            way.postponed.extend(postponed);
+        }
+        result
+    }
+
+    fn clean_or_leave_postponed(
+        &mut self,
+        (chosen, planned, cleaned): (Chosen, Planned, Vec<OffsetNumber>),
+        strategy: &mut Strategy,
+    ) -> Result<()> {
+        let block = chosen.block;
+        let pin = self.heap.relation().pin(Fork::Main, block, strategy)?;
+        self.map.pin(block, &mut self.map_pin)?;
+        if let Some(guard) = pin.try_cleanup() {
+            return self.clean_under_lock(chosen, guard, planned, &cleaned);
+        }
+        let guard = pin.read();
+        let mut look = self.look_at(&guard, block)?;
+        let rows = cleaned.iter().map(|root| Tid::new(block, *root));
+        if look.must_freeze {
+            drop(guard);
+            let guard = pin.cleanup_or_cancel(Some(&self.backend.cancel));
+            let guard = guard.inspect_err(|_| self.without_entries.extend(rows))?;
+            return self.clean_under_lock(chosen, guard, planned, &cleaned);
+        }
+        // What has no entries any more is nothing for the passes over the indexes.
+        look.found.dead_items.clear();
+        look.found.leads_on |= planned.findings().leads_on;
+        self.without_entries.extend(rows);
+        let free = room(&guard);
+        drop(guard);
+        self.leave(block, free, look, false).map(|_| ())
     }
 }

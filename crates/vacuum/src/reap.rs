@@ -3,15 +3,19 @@
 //! # Invariants
 //! - Runs only after every index has forgotten all of `dead`. Needs no clean-up lock: nobody can find a dead line pointer any more. (Pages
 //!   whose dead tuples have not gone yet do: `put_off`.)
-//! - Every page is reaped by one thread, once; the threads share nothing but the list of pages and the dead items, which stay as they are.
+//! - Every page is reaped by one thread, once; the threads share nothing but the list of pages and the dead items, which stay as they are, and at
+//!   their end which pages they have reaped: of all others, if that was not the end, the rows have line pointers and no entries
+//!   ([`HeapPass::without_entries`]).
 
 use crate::crew::side_by_side;
 use crate::dead_items::DeadItems;
 use crate::heap_pass::HeapPass;
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
-use base::{BlockNumber, Error, Fork, Result};
+use base::sync::{Mutex, Rank};
+use base::{BlockNumber, Error, Fork, Result, Tid};
 use buffer::{ReadStream, Strategy};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use txn::Backend;
@@ -24,7 +28,10 @@ struct Pages<'a> {
     stretch: usize,
     stop: AtomicBool,
     relation: &'a str,
+    reaped: Mutex<Vec<BlockNumber>>,
 }
+
+const REAPED_RANK: Rank = Rank(394);
 
 impl Pages<'_> {
     fn draw(&self) -> &[BlockNumber] {
@@ -44,9 +51,37 @@ impl Pages<'_> {
         let own = std::mem::replace(strategy, Strategy::Normal);
         let rel = pass.heap.relation();
         let mut stream = ReadStream::new(rel, Fork::Main, own, blocks.flatten().copied());
-        let vacuuming = |e: Error, at: BlockNumber| {
-            e.within(format_args!("while vacuuming block {at} of relation \"{}\"", self.relation))
-        };
+        let mut reaped = Vec::new();
+        let result = self.pages(pass, &mut stream, &mut reaped, throttle, progress);
+        *strategy = stream.into_strategy();
+        let result = result.and_then(|in_use| {
+            in_use.into_iter().try_for_each(|block| {
+                let before = pass.without_entries.len();
+                let done = pass.clean_or_leave(block, &self.dead.of_block(block), strategy);
+                if done.is_err() || pass.without_entries.len() == before {
+                    reaped.push(block);
+                }
+                done.map_err(|e| self.vacuuming(e, block))
+            })
+        });
+        self.reaped.lock().append(&mut reaped);
+        result
+    }
+
+    fn vacuuming(&self, e: Error, at: BlockNumber) -> Error {
+        e.within(format_args!("while vacuuming block {at} of relation \"{}\"", self.relation))
+    }
+
+    /// Reaps pages until there are none; returns those that were in use and have to go in one piece.
+    fn pages<I: Iterator<Item = BlockNumber>>(
+        &self,
+        pass: &mut HeapPass<'_>,
+        stream: &mut ReadStream<I>,
+        reaped: &mut Vec<BlockNumber>,
+        throttle: &mut Throttle,
+        progress: &VacuumProgress,
+    ) -> Result<Vec<BlockNumber>> {
+        let vacuuming = |e, at| self.vacuuming(e, at);
         let mut in_use = Vec::new();
         while let Some(pin) = stream.next() {
             if self.stop.load(Ordering::Relaxed) {
@@ -58,9 +93,12 @@ impl Pages<'_> {
             if self.dead.is_put_off(block) {
                 let roots = self.dead.of_block(block);
                 let cleaned = pass.clean_put_off(&pin, &roots);
-                if !cleaned.map_err(|e| vacuuming(e, block))? {
-                    in_use.push(block);
+                match cleaned {
+                    Ok(false) => in_use.push(block),
+                    // Of what failed nobody knows how far it came.
+                    Ok(true) | Err(_) => reaped.push(block),
                 }
+                cleaned.map_err(|e| vacuuming(e, block))?;
                 add(&progress.heap_blks_vacuumed, 1);
                 continue;
             }
@@ -74,8 +112,9 @@ impl Pages<'_> {
                 let map_bits = (!pass.without_maps).then_some(bits);
                 let for_long = !pass.plan.lets_pages_change();
                 let (map, horizon) = (&pass.map_pin, &pass.horizon);
-                let reaped = pass.heap.reap(&mut guard, map, &offsets, map_bits, for_long, horizon);
-                let prune = reaped.map_err(|e| vacuuming(e, block))?;
+                let prune = pass.heap.reap(&mut guard, map, &offsets, map_bits, for_long, horizon);
+                reaped.push(block);
+                let prune = prune.map_err(|e| vacuuming(e, block))?;
                 let visible = bits & heap::visibility_map::ALL_VISIBLE != 0;
                 (prune, visible, guard.free_space_for_item())
             };
@@ -89,12 +128,13 @@ impl Pages<'_> {
             }
             add(&progress.heap_blks_vacuumed, 1);
         }
-        *strategy = stream.into_strategy();
-        for block in in_use {
-            let done = pass.clean_or_leave(block, &self.dead.of_block(block), strategy);
-            done.map_err(|e| vacuuming(e, block))?;
-        }
-        Ok(())
+        Ok(in_use)
+    }
+
+    /// The rows that no thread has come to.
+    fn left(&self) -> Vec<Tid> {
+        let reaped: HashSet<BlockNumber> = self.reaped.lock().iter().copied().collect();
+        self.dead.tids().filter(|tid| !reaped.contains(&tid.block)).collect()
     }
 }
 
@@ -122,6 +162,7 @@ pub(crate) fn reap(
         stretch,
         stop: AtomicBool::new(false),
         relation,
+        reaped: Mutex::new(REAPED_RANK, Vec::new()),
     };
     let idle = rings.split_off(threads);
     let others = rings.split_off(1);
@@ -135,7 +176,8 @@ pub(crate) fn reap(
         say,
         &|(pass, ring), throttle| pages.work(pass, ring, throttle, progress),
         |throttle| pages.work(pass, &mut rings[0], throttle, progress),
-    )?;
+    );
+    let done = done.inspect_err(|_| pass.without_entries.extend(pages.left()))?;
     for (sibling, ring) in done {
         pass.absorb(sibling);
         rings.push(ring);

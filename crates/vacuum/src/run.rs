@@ -227,6 +227,16 @@ pub fn run(
 impl<'a> Run<'a> {
     /// The heap pass with the rounds of index and heap vacuuming in it. True if all-visible pages were skipped that may hold old XIDs.
     fn scan(&mut self, pages: u32) -> Result<bool> {
+        let scanned = self.scan_all(pages);
+        // Rows without entries whose line pointers stay: some pages were in use, or the vacuum ends here.
+        let left = std::mem::take(&mut self.pass.without_entries);
+        if !left.is_empty() {
+            self.target.indexes.iter().for_each(|target| target.index.note_removed(&left));
+        }
+        scanned
+    }
+
+    fn scan_all(&mut self, pages: u32) -> Result<bool> {
         let progress = self.context.progress.clone();
         set(&progress.heap_blks_total, u64::from(pages));
         set(&progress.max_dead_tuple_bytes, self.plan.work_mem_bytes as u64);
@@ -287,10 +297,6 @@ impl<'a> Run<'a> {
         if !self.pass.dead.is_empty() {
             self.decide_bypass(pages);
             self.vacuum_dead_items()?;
-        }
-        let left = std::mem::take(&mut self.pass.without_entries);
-        if !left.is_empty() {
-            self.target.indexes.iter().for_each(|target| target.index.note_removed(&left));
         }
         Ok(scan.skipped_visible())
     }

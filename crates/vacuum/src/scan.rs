@@ -189,6 +189,8 @@ impl<'a> Scan<'a> {
         let mut rest = std::mem::take(&mut hand.handed);
         rest.append(&mut hand.drawn);
         self.give_back(rest);
+        // At once: if another thread fails, nobody asks this one.
+        pass.note_without_entries();
         result
     }
 

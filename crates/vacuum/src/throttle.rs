@@ -267,6 +267,7 @@ impl Throttle {
     /// # Errors
     /// 57014 and 57P01.
     pub fn point(&mut self, backend: &Backend) -> Result<()> {
+        base::stop_point!("vacuum.point");
         backend.cancel.check()?;
         let s = &self.settings;
         if s.off.load(Ordering::Relaxed) {

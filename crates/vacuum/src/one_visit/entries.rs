@@ -9,14 +9,17 @@
 //! - An entry is told as missing only if it was looked for under its own key.
 //! - A batch is collected for one way of searching, and searched so.
 //! - A thread whose walks miss many entries walks no more.
+//! - If a batch is not gone on with, the indexes are told which of its rows have no entry any more: the next vacuum will not miss them.
 
 use super::{IndexDone, Waiting};
 use crate::dead_items::DeadItems;
-use crate::key_maker::KeyMaker;
+use crate::key_maker::{KeyMaker, Recipe};
 use crate::method::WALK_ROOTS;
 use base::{OffsetNumber, Result, Tid};
 use btree::{RetailKeys, RetailStats, VacuumControl};
 use heap::{ALL_KEPT, FreezePolicy, Heap, Horizon, Planned, PruneOptions};
+use std::collections::HashSet;
+use std::slice::SliceIndex;
 
 /// Batches of fewer pages are not walked for: their keys' order is told by all keys.
 const WALK_PAGES: usize = 8;
@@ -51,11 +54,11 @@ pub(super) struct Entries<'b, 'a> {
     pub batch: &'b [Waiting],
 }
 
-impl Entries<'_, '_> {
+impl<'a> Entries<'_, 'a> {
     /// Removes the entries of all indexes. Returns the rows of which one was not found.
     ///
     /// # Errors
-    /// I/O, corruption, cancellation: some are gone then.
+    /// I/O, corruption, cancellation: some are gone then, which is noted.
     pub fn remove(
         &self,
         keys: &mut [RetailKeys],
@@ -68,23 +71,62 @@ impl Entries<'_, '_> {
         for Waiting { chosen, planned, .. } in self.batch {
             dead.add(chosen.block, &planned.findings().dead_items);
         }
-        for (i, ((recipe, keys), done)) in self.maker.recipes.iter().zip(keys).zip(done).enumerate()
-        {
-            let index = &recipe.target.index;
-            if search.walk {
-                let (stats, gone) = index.retail_walk(keys, &dead, control)?;
-                done.add(&stats);
-                let absent = self.absent(gone);
-                search.misses |= absent.len() > dead.len() as usize / WALK_MISSES;
-                self.collect(i, keys, &absent, &mut missing)?;
-            }
-            if !keys.is_empty() {
-                let stats = index.retail_batch(keys, &dead, control)?;
-                done.add(&stats);
-                missing.extend(stats.missing);
-            }
+        for (i, (keys, done)) in keys.iter_mut().zip(done).enumerate() {
+            let removed = self.remove_of(i, keys, search, &dead, &mut missing, control);
+            let added = removed.inspect_err(|_| self.note_removed(..i, &missing))?;
+            done.add(&added);
         }
         Ok(missing)
+    }
+
+    /// Removes the entries of the index number `i`.
+    fn remove_of(
+        &self,
+        i: usize,
+        keys: &mut RetailKeys,
+        search: &mut Search,
+        dead: &DeadItems,
+        missing: &mut Vec<Tid>,
+        control: &mut VacuumControl<'_>,
+    ) -> Result<RetailStats> {
+        let index = &self.maker.recipes[i].target.index;
+        let mut all = RetailStats::default();
+        let mut absent = Vec::new();
+        if search.walk {
+            let (stats, gone) = index.retail_walk(keys, dead, control)?;
+            all.add(stats);
+            absent = self.absent(gone);
+            search.misses |= absent.len() > dead.len() as usize / WALK_MISSES;
+            self.collect(i, keys, &absent, missing)
+                .inspect_err(|_| self.note_removed(i..=i, &absent))?;
+        }
+        if !keys.is_empty() {
+            let by_keys = index.retail_batch(keys, dead, control);
+            if by_keys.is_err() && search.walk {
+                self.note_removed(i..=i, &absent);
+            }
+            let stats = by_keys?;
+            missing.extend(&stats.missing);
+            all.add(stats);
+        }
+        Ok(all)
+    }
+
+    /// Tells these indexes that the rows of the batch, but for `missing`, have no entries any more, though their line pointers stay for now.
+    pub fn note_removed(
+        &self,
+        indexes: impl SliceIndex<[Recipe<'a>], Output = [Recipe<'a>]>,
+        missing: &[Tid],
+    ) {
+        let missing: HashSet<Tid> = missing.iter().copied().collect();
+        let rows = |w: &Waiting| {
+            let block = w.chosen.block;
+            let roots = w.planned.findings().dead_items.iter();
+            roots.map(|o| Tid::new(block, *o)).collect::<Vec<_>>()
+        };
+        let gone: Vec<Tid> =
+            self.batch.iter().flat_map(rows).filter(|t| !missing.contains(t)).collect();
+        self.maker.recipes[indexes].iter().for_each(|r| r.target.index.note_removed(&gone));
     }
 
     /// The rows of the batch that are not in `gone`, ascending.

@@ -1,6 +1,7 @@
 //! VACUUM of a heap with indexes, on a simulated disk.
 
 mod autovacuum;
+mod cancelled;
 mod crash;
 mod freeze;
 mod in_use;

@@ -1,0 +1,93 @@
+//! A vacuum that is cancelled on its way, and the one after it.
+
+use crate::support::{ON, World, left};
+use base::stop;
+use base::sync::CancelReason;
+use vacuum::{IndexMethod, VacuumReport};
+
+/// Vacuums, and cancels that at the `n`th page or leaf; what it came to if it was over before.
+fn cancelled_at(w: &World, n: usize) -> Option<VacuumReport> {
+    let point = stop::arm_at("vacuum.point", n);
+    std::thread::scope(|s| {
+        let subject = point.subject();
+        let vacuum = s.spawn(move || subject.run(|| w.vacuum_unchecked(&ON)));
+        let reached = point.is_reached();
+        if reached {
+            let backend = w.vacuuming.lock().unwrap().clone().unwrap();
+            backend.interrupt(CancelReason::UserRequest);
+        }
+        point.release();
+        match vacuum.join().unwrap() {
+            Ok(report) if !reached => Some(report),
+            done => {
+                done.unwrap_err();
+                None
+            }
+        }
+    })
+}
+
+/// Keys in the table's order in one index, in no order in the other.
+fn loaded(w: World) -> World {
+    let t = w.begin();
+    for k in 0..20_000 {
+        w.insert(&t, k..k + 1, format!("{:05}", i64::from(k) * 7919 % 100_003).as_bytes());
+    }
+    t.commit(txn::CommitExtras::default()).unwrap();
+    w.vacuum(&ON);
+    w
+}
+
+/// The next one looks up what is left, and misses none of what is gone: it would read an index whole for a single one.
+fn the_next_misses_nothing(w: World) {
+    let w = loaded(w);
+    let mut over = false;
+    for i in 0..80 {
+        // All over the table, or next to each other.
+        let near = 10_000 + i / 2 * 250;
+        match i % 2 {
+            0 => w.change(|k| k < 10_000 && k % 80 == i / 2, None),
+            _ => w.change(|k| (near..near + 120).contains(&k), None),
+        }
+        let rows = w.count();
+        let n = 3 * i as usize;
+        over = cancelled_at(&w, n).is_some();
+        if over {
+            assert!(i > 20, "{n}");
+            break;
+        }
+        assert_eq!(w.count(), rows);
+        if i % 4 == 0 {
+            w.check();
+        }
+        let r = w.vacuum(&ON);
+        for index in &r.indexes {
+            assert_eq!(index.missing, 0, "{n}: {}", r.text());
+            assert_ne!(index.method, Some(IndexMethod::Bulk), "{n}: {}", r.text());
+        }
+        assert_eq!(left(&w), (0, rows), "{n}");
+    }
+    assert!(over);
+}
+
+#[test]
+fn after_one_visit() {
+    the_next_misses_nothing(World::new());
+}
+
+#[test]
+fn after_two_visits() {
+    the_next_misses_nothing(World { two_visits: true, put_off: Some(false), ..World::new() });
+}
+
+#[test]
+fn after_pages_were_put_off() {
+    the_next_misses_nothing(World { two_visits: true, put_off: Some(true), ..World::new() });
+}
+
+#[test]
+fn after_several_threads() {
+    for two_visits in [false, true] {
+        the_next_misses_nothing(World { two_visits, ..World::new().with_workers(2) });
+    }
+}
