@@ -155,14 +155,15 @@ impl Btree {
     /// Removes these entries, which it sorts. `dead` are all tuples whose entries may go, those of the keys among them.
     ///
     /// # Errors
-    /// I/O, corruption, cancellation, `control`'s.
+    /// I/O, corruption, cancellation, `control`'s: some of the entries are gone then, which is noted.
     pub fn retail_delete(
         &self,
         keys: &mut RetailKeys,
         dead: &dyn DeadSet,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        self.begin_retail(keys, 1).work(dead, control)
+        let pass = self.begin_retail(keys, 1);
+        pass.work(dead, control).inspect_err(|_| pass.note_removed())
     }
 
     /// Removes exactly these entries, a batch of many, and forgets them, keeping their memory. Several threads may do so at once.

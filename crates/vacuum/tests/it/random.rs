@@ -70,6 +70,8 @@ struct Kept {
 struct Test {
     w: World,
     rng: SmallRng,
+    /// When a vacuum is cancelled.
+    cancels: SmallRng,
     committed: Rows,
     sessions: Vec<Option<Session>>,
     kept: Vec<Kept>,
@@ -121,6 +123,7 @@ impl Test {
         Test {
             w: World::on(disk, indexes, frames, buffer::Persistence::Permanent),
             rng: SmallRng::seed_from_u64(seed),
+            cancels: SmallRng::seed_from_u64(!seed),
             committed: Rows::new(),
             sessions: (0..4).map(|_| None).collect(),
             kept: Vec::new(),
@@ -173,6 +176,11 @@ impl Test {
         self.w.two_visits = self.rng.random_bool(0.3);
         self.w.plain = self.rng.random_bool(0.6);
         self.w.put_off = [None, Some(true)][self.rng.random_range(0..2)];
+        if self.cancels.random_bool(0.3) {
+            let n = self.cancels.random_range(0..60);
+            let _ = self.w.cancelled_at(&options, n);
+            self.verify();
+        }
         let report = self.w.vacuum(&options);
         self.counts[2] += report.counts.removed_tuples as u32;
         self.nothing_left(&options, &report);

@@ -482,6 +482,28 @@ impl World {
         self.run_vacuum(options, Arc::default())
     }
 
+    /// Vacuums, and cancels that at the `n`th page or leaf; what it came to if it was over before.
+    pub fn cancelled_at(&self, options: &VacuumOptions, n: usize) -> Option<VacuumReport> {
+        let point = base::stop::arm_at("vacuum.point", n);
+        std::thread::scope(|s| {
+            let subject = point.subject();
+            let vacuum = s.spawn(move || subject.run(|| self.vacuum_unchecked(options)));
+            let reached = point.is_reached();
+            if reached {
+                let backend = self.vacuuming.lock().unwrap().clone().unwrap();
+                backend.interrupt(base::sync::CancelReason::UserRequest);
+            }
+            point.release();
+            match vacuum.join().unwrap() {
+                Ok(report) if !reached => Some(report),
+                done => {
+                    done.unwrap_err();
+                    None
+                }
+            }
+        })
+    }
+
     /// A VACUUM that is slowed down like this: without the checks.
     pub fn run_with(
         &self,
