@@ -11,7 +11,7 @@ use heap::{
     Heap, HeapContext, HeapOptions, HeapScan, InsertState, MapPin, PageBatch, ScanOptions,
     TupleOutcome, UpdateOptions,
 };
-use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc, deform, form_tuple};
+use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc, Wanted, deform, form_tuple};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use txn::{
@@ -133,6 +133,9 @@ impl IndexVacuum for Watched {
     }
     fn note_removed(&self, rows: &[Tid]) {
         IndexVacuum::note_removed(&*self.1, rows);
+    }
+    fn forget_removed(&self, rows: &DeadItems) {
+        IndexVacuum::forget_removed(&*self.1, rows);
     }
     fn cleanup(
         &self,
@@ -289,7 +292,8 @@ impl World {
         let indexed = &INDEXED[..index_count];
         let columns = indexed.iter().max().map_or(0, |last| last + 1);
         let kept = TupleDesc::new(desc().attrs()[..columns].to_vec());
-        let kept = StubDesc::new(kept, |i| indexed.contains(&i));
+        let wanted = |i| if indexed.contains(&i) { Wanted::Key } else { Wanted::No };
+        let kept = StubDesc::new(kept, wanted);
         let options = HeapOptions {
             dead_keys: (index_count > 0).then(|| Arc::new(kept)),
             ..HeapOptions::default()
@@ -466,7 +470,7 @@ impl World {
                     )),
                     keys: self
                         .plain
-                        .then(|| IndexKeys { columns: vec![INDEXED[i]], correlation: None }),
+                        .then(|| IndexKeys::plain(vec![INDEXED[i]], None)),
                 })
                 .collect(),
             facts: self.facts.lock().unwrap().clone(),
