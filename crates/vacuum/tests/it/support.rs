@@ -19,7 +19,8 @@ use txn::{
     TransactionManager, TxnConfig, Wait,
 };
 use vacuum::{
-    DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, Message, ProgressList,
+    ComputedKey, DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, KeyFunction, Message,
+    ProgressList, RowKey,
     TableFacts, ThrottleSettings, Trigger, VacuumContext, VacuumHost, VacuumOptions, VacuumReport,
     VacuumSettings, VacuumTarget,
 };
@@ -69,6 +70,8 @@ pub struct World {
     pub vacuuming: Mutex<Option<Arc<Backend>>>,
     /// The indexes may be cleaned by their keys.
     pub plain: bool,
+    /// The second index has entries of the rows with these keys only.
+    pub partial: Option<fn(i32) -> bool>,
     /// Called when an index has lost the entries of a batch of pages that are being cleaned in one visit, with the index's number.
     pub between: Between,
     pub orders: Orders,
@@ -83,6 +86,22 @@ pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>
 
 /// Of each index's keys that were looked up together, how much they came in order.
 pub type Orders = Arc<Mutex<Vec<(usize, f64)>>>;
+
+/// Makes the keys of an index on the value of rows whose keys are such.
+struct ValueIfKey(fn(i32) -> bool);
+
+impl KeyFunction for ValueIfKey {
+    fn key(&self, row: &[Option<AttrValue<'_>>], out: &mut ComputedKey) -> RowKey {
+        let Some(AttrValue::Inline(key)) = row[0] else { return RowKey::Unknown };
+        if !(self.0)(i32::from_le_bytes(key.try_into().unwrap())) {
+            return RowKey::NoEntry;
+        }
+        let Some(AttrValue::Inline(value)) = row[2] else { return RowKey::Unknown };
+        out.bytes.extend_from_slice(value);
+        out.columns.push(Some(0..value.len()));
+        RowKey::Made
+    }
+}
 
 /// An index that calls `between`, and notes the order of keys.
 struct Watched(usize, Arc<Btree>, Between, Orders);
@@ -330,12 +349,23 @@ impl World {
             writers_locks: Vec::new(),
             vacuuming: Mutex::new(None),
             plain: true,
+            partial: None,
             between: Between::default(),
             orders: Orders::default(),
             two_visits: false,
             put_off: None,
             disk: disk.clone(),
         }
+    }
+
+    /// The second index has entries of the rows with these keys only.
+    pub fn with_partial(mut self, holds: fn(i32) -> bool) -> World {
+        let wanted = |i| [Wanted::Key, Wanted::No, Wanted::Read][i];
+        let dead_keys = Some(Arc::new(StubDesc::new(desc(), wanted)));
+        let options = HeapOptions { dead_keys, ..HeapOptions::default() };
+        self.heap = Heap::new(self.heap.relation().clone(), self.ctx.clone(), options);
+        self.partial = Some(holds);
+        self
     }
 
     /// VACUUM gets so many heap workers, however small the table is, who take a few pages at a time.
@@ -356,7 +386,8 @@ impl World {
 
     pub fn index_row(&self, key: i32, value: &[u8], tid: Tid) {
         let key = key.to_le_bytes();
-        for (i, tree) in self.indexes.iter().enumerate() {
+        let held = self.partial.is_none_or(|holds| holds(i32::from_le_bytes(key)));
+        for (i, tree) in self.indexes.iter().enumerate().filter(|(i, _)| *i == 0 || held) {
             let v: [Value<'_>; 1] = [Some(if i == 1 { value } else { &key })];
             tree.insert(&v, tid, UniqueCheck::No).unwrap();
         }
@@ -470,10 +501,21 @@ impl World {
                     )),
                     keys: self
                         .plain
-                        .then(|| IndexKeys::plain(vec![INDEXED[i]], None)),
+                        .then(|| self.keys_of(i)),
                 })
                 .collect(),
             facts: self.facts.lock().unwrap().clone(),
+        }
+    }
+
+    fn keys_of(&self, i: usize) -> IndexKeys {
+        match self.partial.filter(|_| i == 1) {
+            None => IndexKeys::plain(vec![INDEXED[i]], None),
+            Some(holds) => IndexKeys {
+                function: Some(Arc::new(ValueIfKey(holds))),
+                share: Some(0.1),
+                ..IndexKeys::plain(INDEXED.to_vec(), None)
+            },
         }
     }
 
@@ -631,6 +673,9 @@ impl World {
             })
             .unwrap();
             for (key, (tid, _)) in &rows {
+                if i == 1 && self.partial.is_some_and(|holds| !holds(*key)) {
+                    continue;
+                }
                 if !entries.contains(tid) && !heap_only.contains(tid) {
                     faults.push(format!("index {i} lacks row {key} at {tid}"));
                 }
