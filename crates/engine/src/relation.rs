@@ -117,7 +117,8 @@ pub fn dead_keys(table: &Table) -> Option<Arc<StubDesc>> {
 /// The columns of its table by which it is known whether a row has an entry in the index, and with what key; each once.
 pub fn index_columns(index: &Index) -> Vec<i32> {
     let keys = &index.columns[..index.key_columns];
-    let mut columns: Vec<i32> = keys.iter().filter(|c| c.expr.is_none()).map(|c| c.column).collect();
+    let mut columns: Vec<i32> =
+        keys.iter().filter(|c| c.expr.is_none()).map(|c| c.column).collect();
     for e in keys.iter().filter_map(|c| c.expr.as_ref()).chain(&index.predicate) {
         e.walk(&mut |e| {
             if let expr::Expr::Var { column, .. } = e {

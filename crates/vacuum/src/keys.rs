@@ -246,7 +246,8 @@ impl<'a> KeyCollector<'a> {
         let method = c.method(&DeadShape { items: dead.len() as f64, pages: dead.pages() as f64 });
         let rows = c.rows;
         let keys = c.take(self.from.unwrap_or_default());
-        let whole = rows == dead.len() && (c.recipe.target.is_partial() || keys.len() as u64 == rows);
+        let whole =
+            rows == dead.len() && (c.recipe.target.is_partial() || keys.len() as u64 == rows);
         (method == IndexMethod::Retail && whole).then_some(keys)
     }
 }

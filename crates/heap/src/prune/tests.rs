@@ -8,7 +8,7 @@ use super::*;
 use base::{CommandId, Tid};
 use page::ItemState;
 use page::tuple::{
-    AttrValue, HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, form_tuple, Wanted,
+    AttrValue, HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, Wanted, form_tuple,
 };
 use page::{HEADER_SIZE, ItemId};
 

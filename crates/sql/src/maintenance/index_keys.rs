@@ -28,9 +28,9 @@ use page::tuple::AttrValue;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use types::Datum;
 use types::datum::{EnumValue, RecordColumn, Text};
 use types::env::{Env, Style};
-use types::Datum;
 use vacuum::{ComputedKey, IndexKeys, KeyFunction, RowKey};
 
 /// How deep an expression is evaluated: VACUUM's helpers have small stacks.
@@ -143,7 +143,12 @@ impl Computed {
     }
 
     /// The values that `what` reads, each in its place; None: one of them was not kept.
-    fn read(&self, what: &Evaluated, row: &[Option<AttrValue<'_>>], to: &mut [Datum]) -> Option<()> {
+    fn read(
+        &self,
+        what: &Evaluated,
+        row: &[Option<AttrValue<'_>>],
+        to: &mut [Datum],
+    ) -> Option<()> {
         for column in self.columns.iter().filter(|c| what.reads.contains(&c.at)) {
             to[column.at] = match row.get(column.at)?.as_ref()? {
                 AttrValue::Null => Datum::Null,

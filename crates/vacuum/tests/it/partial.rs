@@ -76,9 +76,8 @@ fn rows_without_an_entry_are_not_missed_in_two_visits() {
 #[test]
 fn workers_count_rows_without_an_entry() {
     for two_visits in [true, false] {
-        let w = World { two_visits, ..World::new() }
-            .with_partial(all_but_each_20th)
-            .with_workers(2);
+        let w =
+            World { two_visits, ..World::new() }.with_partial(all_but_each_20th).with_workers(2);
         w.load(20_000, SOME_ROOM);
         w.vacuum(&ON);
         w.change(|k| k % 1000 < 2, None);

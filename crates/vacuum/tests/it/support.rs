@@ -19,10 +19,9 @@ use txn::{
     TransactionManager, TxnConfig, Wait,
 };
 use vacuum::{
-    ComputedKey, DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, KeyFunction, Message,
-    ProgressList, RowKey,
-    TableFacts, ThrottleSettings, Trigger, VacuumContext, VacuumHost, VacuumOptions, VacuumReport,
-    VacuumSettings, VacuumTarget,
+    ComputedKey, DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, KeyFunction,
+    Message, ProgressList, RowKey, TableFacts, ThrottleSettings, Trigger, VacuumContext,
+    VacuumHost, VacuumOptions, VacuumReport, VacuumSettings, VacuumTarget,
 };
 use wal::{Reader, ResourceManager, Wal, WalConfig};
 
@@ -499,9 +498,7 @@ impl World {
                         self.between.clone(),
                         self.orders.clone(),
                     )),
-                    keys: self
-                        .plain
-                        .then(|| self.keys_of(i)),
+                    keys: self.plain.then(|| self.keys_of(i)),
                 })
                 .collect(),
             facts: self.facts.lock().unwrap().clone(),
