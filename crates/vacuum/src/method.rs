@@ -26,7 +26,7 @@ const BULK_ENTRY_US: f64 = 0.001;
 const KEY_US: f64 = 0.017;
 const KEY_BYTE_US: f64 = 0.0006;
 /// A predicate evaluated, or an expression.
-const COMPUTED_US: f64 = 0.25;
+const COMPUTED_US: f64 = 0.12;
 /// Out of order: a comparison while sorting, and each byte of the keys that it fetches; a search on a leaf.
 const KEY_SORT_US: f64 = 0.003;
 const KEY_SORT_BYTE_US: f64 = 0.0003;
