@@ -337,7 +337,7 @@ fn random_rows(seed: u64) {
         format!("{}, {pad}, {flag}, {t}", r.below(300))
     };
     let mut next = 0;
-    for _ in 0..20 {
+    for _ in 0..10 {
         for _ in 0..1 + r.below(12) {
             let (from, some) = (r.below(next.max(1)), 1 + r.below(30));
             let which = format!("id BETWEEN {from} AND {}", from + some);
