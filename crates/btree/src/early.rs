@@ -8,7 +8,8 @@
 //! - Who is noted has no entry in the index. It is noted with the entry's leaf latched, so before anybody can miss it, or by VACUUM itself; and until
 //!   VACUUM has been through the index for it, nobody gives its address to another row, or makes an entry with it.
 //! - By then the note is gone: who looks the entry up takes it ([`EarlyRemoved::take`]), a pass over the whole index forgets those of all rows that it
-//!   was for ([`EarlyRemoved::forget`]). So no note is of a row that had the address before. A VACUUM that ends before it frees the address notes it again.
+//!   was for ([`EarlyRemoved::forget`]), and so does VACUUM of rows that it need not look up, having found that a partial index has no entry of them. So no
+//!   note is of a row that had the address before. A VACUUM that ends before it frees the address notes it again.
 //! - A note that is not to be had (the server was started since, or there are too many) costs a pass over the index, nothing else.
 //!
 //! # Locks
@@ -78,7 +79,12 @@ impl EarlyRemoved {
         taken
     }
 
-    /// A pass over the whole index was for these.
+    /// Is anything noted?
+    pub(crate) fn has_any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// A pass over the whole index was for these, or they have no entries.
     pub(crate) fn forget(&self, dead: &dyn DeadSet) {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;

@@ -201,6 +201,21 @@ impl Btree {
         self.note_early(&addresses);
     }
 
+    /// Is there a row known to have lost its entry?
+    pub fn has_notes(&self) -> bool {
+        self.shared.early.has_any()
+    }
+
+    /// Of rows that have no entries, and whose addresses may be others' next: what is noted of them is forgotten. Taken from `rows` by the way.
+    pub fn forget_removed_rows(&self, rows: &mut Vec<Tid>) {
+        self.shared.early.take(rows, |tid| pack(*tid));
+    }
+
+    /// [`Btree::forget_removed_rows`] of many.
+    pub fn forget_removed(&self, rows: &dyn DeadSet) {
+        self.shared.early.forget(rows);
+    }
+
     /// Removes the entries of `keys`; `looked_up` says of how many it has, whether they were there or not.
     fn delete_sorted(
         &self,

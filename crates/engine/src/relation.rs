@@ -9,7 +9,7 @@ use base::{Error, Oid, RelationId, Result};
 use btree::{Btree, FastCompare, IncludedColumn, KeyColumn, KeySchema};
 use buffer::{Persistence, RelationHandle};
 use heap::{Heap, HeapContext};
-use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc};
+use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc, Wanted};
 use std::sync::Arc;
 use types::{Datum, oids};
 
@@ -96,14 +96,39 @@ pub fn tuple_desc(columns: &[Column]) -> TupleDesc {
     TupleDesc::new(columns.iter().map(|c| PhysicalAttr::new(c.len, c.align)).collect())
 }
 
-/// What dead line pointers of `table` keep: its first columns, up to the last one that is a key of a plain index
-/// ([`is_plain`]), or those of them that are keys. None: nothing.
+/// What dead line pointers of `table` keep: its first columns, up to the last one that index entries are made by, or those of them that they
+/// are made by: keys of plain indexes ([`is_plain`]), and what the others' predicates and expressions read. None: nothing.
 pub fn dead_keys(table: &Table) -> Option<Arc<StubDesc>> {
-    let plain = table.indexes.iter().filter(|i| is_plain(i));
-    let keys = plain.flat_map(|i| &i.columns[..i.key_columns]);
-    let keys: Vec<usize> = keys.filter_map(|c| usize::try_from(c.column).ok()).collect();
-    let columns = table.columns.get(..*keys.iter().max()?)?;
-    Some(Arc::new(StubDesc::new(tuple_desc(columns), |i| keys.contains(&(i + 1)))))
+    let mut wanted = vec![Wanted::No; table.columns.len()];
+    for index in &table.indexes {
+        let want = if is_plain(index) { Wanted::Key } else { Wanted::Read };
+        for column in index_columns(index) {
+            let at = usize::try_from(column).ok().and_then(|n| n.checked_sub(1));
+            if let Some(most) = at.and_then(|at| wanted.get_mut(at)) {
+                *most = want.max(*most);
+            }
+        }
+    }
+    let last = wanted.iter().rposition(|w| *w != Wanted::No)?;
+    let desc = tuple_desc(&table.columns[..=last]);
+    Some(Arc::new(StubDesc::new(desc, |i| wanted[i])))
+}
+
+/// The columns of its table by which it is known whether a row has an entry in the index, and with what key; each once.
+pub fn index_columns(index: &Index) -> Vec<i32> {
+    let keys = &index.columns[..index.key_columns];
+    let mut columns: Vec<i32> =
+        keys.iter().filter(|c| c.expr.is_none()).map(|c| c.column).collect();
+    for e in keys.iter().filter_map(|c| c.expr.as_ref()).chain(&index.predicate) {
+        e.walk(&mut |e| {
+            if let expr::Expr::Var { column, .. } = e {
+                columns.push(*column);
+            }
+        });
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 /// True if every row has an entry in the index, whose keys are columns of the row as they are.

@@ -28,7 +28,7 @@ use page::tuple::{
     CHAIN_SHORTENED, COMBO_CID, HOT_UPDATED, MAX_TUPLES_PER_PAGE, TupleView, XMAX_COMMITTED,
     XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
 };
-use page::tuple::{KeySource, StubDesc, StubSize, form_stub, stub_size};
+use page::tuple::{KeySource, StubDesc, StubSize};
 use page::{ItemId, Page, flags, visibility};
 
 /// What a tuple is to a cleaner.
@@ -149,25 +149,22 @@ impl PrunePlan {
     pub fn needs_cleanup_lock(&self) -> bool {
         self.compact || (self.removes() && !self.reap)
     }
-    /// Decides how much the line pointers that become dead keep: the first so many attributes of `stubs`, or the keys among them.
+    /// Decides how much the line pointers that become dead keep: the first so many attributes of `stubs`, or what indexes want of them.
     pub(crate) fn keep_keys(&mut self, page: &Page, stubs: &StubDesc, attributes: usize) {
         if attributes == 0 || self.kept.is_empty() {
             return;
         }
-        let desc = stubs.desc();
-        let fixed = desc.fixed_stub(attributes);
+        let fixed = stubs.keep_fixed(attributes);
         for kept in &mut self.kept {
             if page.item_id(kept.from).is_normal() {
                 let tuple = page.tuple(kept.from);
-                kept.size = match fixed {
-                    Some(size) if tuple.holds_plain(size) => size,
-                    _ => stub_size(&tuple, desc, attributes),
-                };
-                let at = self.stubs.len() as u16;
-                let alone = form_stub(&tuple, stubs, attributes, kept.size, &mut self.stubs);
-                if let Some(size) = alone {
-                    (kept.size, kept.formed) = (size, Some(at));
+                if let Some(size) = fixed.filter(|size| tuple.holds_plain(*size)) {
+                    kept.size = size;
+                    continue;
                 }
+                let at = self.stubs.len() as u16;
+                let (size, formed) = stubs.keep(&tuple, attributes, &mut self.stubs);
+                (kept.size, kept.formed) = (size, formed.then_some(at));
             }
         }
     }

@@ -35,6 +35,9 @@ use btree::{
     VacuumControl, Value,
 };
 use buffer::{BufferPool, Strategy};
+use page::tuple::AttrValue;
+use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use txn::Backend;
 
@@ -84,6 +87,10 @@ pub trait IndexVacuum: Send + Sync {
 
     /// These rows have no entries any more, but are there still: the next vacuum need not look for them.
     fn note_removed(&self, rows: &[Tid]);
+
+    /// All entries of these rows are gone, of however many none was looked for: what is noted of the rows is forgotten, before their
+    /// line pointers can be others'.
+    fn forget_removed(&self, rows: &DeadItems);
 
     /// The end of a vacuum; `stats` of its last pass, if there was one.
     ///
@@ -150,6 +157,17 @@ impl IndexVacuum for Btree {
     fn note_removed(&self, rows: &[Tid]) {
         Btree::note_removed(self, rows);
     }
+    fn forget_removed(&self, rows: &DeadItems) {
+        if !self.has_notes() {
+            return;
+        }
+        if rows.len() > FEW_ROWS {
+            return Btree::forget_removed(self, rows);
+        }
+        let of = |block| rows.of_block(block).into_iter().map(move |o| Tid::new(block, o));
+        let mut all: Vec<Tid> = rows.blocks().flat_map(of).collect();
+        self.forget_removed_rows(&mut all);
+    }
     fn cleanup(
         &self,
         stats: Option<IndexVacuumStats>,
@@ -177,13 +195,53 @@ impl IndexVacuum for Btree {
     }
 }
 
-/// The keys of an index that every row has an entry in, made of the row's columns as they are.
-#[derive(Clone, Debug)]
+/// With more of them it is quicker to go through all that is noted.
+const FEW_ROWS: u64 = 16_384;
+
+/// How the keys of an index are made that are not columns as they are, or that not every row has an entry in.
+pub trait KeyFunction: Send + Sync {
+    /// The key of a row, of the values that were kept of its columns, `None` being those that were not.
+    fn key(&self, row: &[Option<AttrValue<'_>>], out: &mut ComputedKey) -> RowKey;
+}
+
+/// What a [`KeyFunction`] has to say of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowKey {
+    /// Its entry has the key that was made.
+    Made,
+    /// It has no entry, and never had: that must be certain, since nobody looks for one.
+    NoEntry,
+    /// That can't be told.
+    Unknown,
+}
+
+/// A key that was made: the values' bytes, as the index has them.
+#[derive(Default, Debug)]
+pub struct ComputedKey {
+    /// The values, one after the other.
+    pub bytes: Vec<u8>,
+    /// Where each of the key columns lies there; `None`: it is null.
+    pub columns: SmallVec<[Option<Range<usize>>; 4]>,
+}
+
+/// The keys of an index, made of what is kept of a row.
+#[derive(Clone)]
 pub struct IndexKeys {
-    /// The key columns, counted from 0 in the table's.
+    /// The columns that they are made of, counted from 0 in the table's: the key columns in their order, if there is no function.
     pub columns: Vec<usize>,
+    /// What makes them of the columns; `None`: they are these, and every row has an entry.
+    pub function: Option<Arc<dyn KeyFunction>>,
+    /// Not every row has an entry: only so large a part of them, about. `None`: all have.
+    pub share: Option<f64>,
     /// How much the first column's order is the rows' order, if that is known.
     pub correlation: Option<f64>,
+}
+
+impl IndexKeys {
+    /// These columns as they are, of every row.
+    pub fn plain(columns: Vec<usize>, correlation: Option<f64>) -> IndexKeys {
+        IndexKeys { columns, function: None, share: None, correlation }
+    }
 }
 
 /// An index of the table.
@@ -195,7 +253,7 @@ pub struct IndexTarget {
     pub name: String,
     /// It.
     pub index: Arc<dyn IndexVacuum>,
-    /// Its keys; `None` (expressions, partial indexes): only bulk deletion will do.
+    /// Its keys; `None`: only bulk deletion will do.
     pub keys: Option<IndexKeys>,
 }
 
@@ -247,6 +305,13 @@ struct Done {
 }
 
 const DONE_RANK: Rank = Rank(396);
+
+impl IndexTarget {
+    /// Are there rows without an entry?
+    pub(crate) fn is_partial(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.share.is_some())
+    }
+}
 
 impl Job<'_> {
     fn join(&self, dead: &DeadItems, control: &mut VacuumControl<'_>) -> Result<()> {
@@ -300,10 +365,11 @@ impl Job<'_> {
     /// When all threads are done: what is left for one.
     fn end(
         &mut self,
-        index: &dyn IndexVacuum,
+        target: &IndexTarget,
         dead: &DeadItems,
         control: &mut VacuumControl<'_>,
     ) -> Result<Outcome> {
+        let index = &*target.index;
         let Done { bulk, retail } = std::mem::take(&mut *self.done.lock());
         match std::mem::replace(&mut self.work, Work::Ending) {
             Work::Bulk(pass) => {
@@ -321,6 +387,9 @@ impl Job<'_> {
             ..IndexVacuumStats::default()
         };
         if retail.missing.is_empty() {
+            if target.is_partial() {
+                index.forget_removed(dead);
+            }
             return Ok(Outcome { stats, method: IndexMethod::Retail, missing: 0 });
         }
         base::stop_point!("vacuum.retail_missed");
@@ -435,7 +504,7 @@ impl<'a> IndexPass<'a> {
             let target = &self.indexes[i];
             // There may have been fewer threads than were wanted.
             let shown = job.left.load(Ordering::Relaxed) == 0;
-            let ended = job.end(&*target.index, dead, &mut control);
+            let ended = job.end(target, dead, &mut control);
             done.push((i, ended.map_err(|e| during(e, "vacuuming", target, cx.relation))?));
             add(&cx.progress.indexes_processed, u64::from(!shown));
         }

@@ -1,6 +1,10 @@
 //! The index keys of a dead row, made of what its line pointer kept or of the row itself.
+//!
+//! # Invariants
+//! Of a row that a partial index has no entry of no key is made, and none is missed. That is certain only if all that the predicate reads was kept: a value
+//! that is not there is never taken for null ([`KeyFunction`]). Otherwise the row's key is not to be had, in that index.
 
-use crate::index_pass::IndexTarget;
+use crate::index_pass::{ComputedKey, IndexTarget, KeyFunction, RowKey};
 use base::{Result, Tid};
 use btree::{RetailKeys, Value};
 use heap::Heap;
@@ -14,6 +18,7 @@ use std::sync::Arc;
 pub(crate) struct Recipe<'a> {
     pub target: &'a IndexTarget,
     pub columns: &'a [usize],
+    function: Option<&'a dyn KeyFunction>,
     /// Where the columns lie in data without nulls, if all widths up to there are fixed.
     fixed: Option<Vec<Range<usize>>>,
 }
@@ -21,15 +26,17 @@ pub(crate) struct Recipe<'a> {
 impl<'a> Recipe<'a> {
     /// `None` if the keys can't be made of `desc`, the columns that dead line pointers keep.
     pub fn new(desc: &TupleDesc, target: &'a IndexTarget) -> Option<Recipe<'a>> {
-        let columns = &target.keys.as_ref()?.columns;
+        let keys = target.keys.as_ref()?;
+        let (columns, function) = (&keys.columns, keys.function.as_deref());
         if columns.iter().any(|c| *c >= desc.len()) {
             return None;
         }
         let fixed = columns.iter().map(|c| desc.fixed_range(*c)).collect();
-        Some(Recipe { target, columns, fixed })
+        let fixed = if function.is_some() { None } else { fixed };
+        Some(Recipe { target, columns, function, fixed })
     }
 
-    /// Adds a row's key. False if it is not to be had.
+    /// Adds a row's key, if it has an entry. False if the key is not to be had.
     ///
     /// # Errors
     /// 54000 for too large a key.
@@ -50,6 +57,16 @@ impl<'a> Recipe<'a> {
                 index.add_retail_key(keys, &key, tid)?;
                 return Ok(true);
             }
+        }
+        if let Some(function) = self.function {
+            let mut made = ComputedKey::default();
+            let told = function.key(row.values(), &mut made);
+            if told == RowKey::Made {
+                let value = |at: &Option<Range<usize>>| at.clone().map(|at| &made.bytes[at]);
+                let key: SmallVec<[Value<'_>; 4]> = made.columns.iter().map(value).collect();
+                index.add_retail_key(keys, &key, tid)?;
+            }
+            return Ok(told != RowKey::Unknown);
         }
         let values = row.values();
         let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
@@ -85,7 +102,7 @@ impl<'a> KeyMaker<'a> {
         Row::new(source, desc, desc.len())
     }
 
-    /// Adds a row's keys to those of each index. False, and some of them may have been added, if one is not to be had.
+    /// Adds a row's keys to those of each index that has an entry of it. False, and some of them may have been added, if one is not to be had.
     ///
     /// # Errors
     /// 54000 for too large a key.
@@ -104,7 +121,7 @@ impl<'a> KeyMaker<'a> {
         Ok(true)
     }
 
-    /// Adds a row's key to those of the index number `i`. False if it is not to be had.
+    /// Adds a row's key to those of the index number `i`, if that has an entry of it. False if the key is not to be had.
     ///
     /// # Errors
     /// 54000 for too large a key.

@@ -5,7 +5,8 @@
 //! down, per index, as long as retail deletion may be the cheaper way.
 //!
 //! # Invariants
-//! An index's keys are those of all dead items collected so far, or none: one key that is not to be had, and the index goes the bulk way.
+//! An index's keys are those of all dead items collected so far that have an entry in it, or none: one key that is not to be had, and the index
+//! goes the bulk way.
 //! Where several threads collect, none of them may keep what another one lacks: `gone` tells them, and a collector that takes over
 //! another one's keys has those of both or none.
 //! What no collector wants any more, dead line pointers need not keep ([`KeyCollector::wanted_attributes`]): these indexes are read whole in
@@ -50,6 +51,8 @@ struct Collected<'a> {
     /// Of all of them together: how many, and in what order. Asked for every few pages, however many stretches there are.
     parts_keys: usize,
     parts_steps: KeySteps,
+    /// Of so many rows, those included that have no entry.
+    rows: u64,
 }
 
 /// The keys of all indexes for which they may be of use.
@@ -137,6 +140,7 @@ impl<'a> KeyCollector<'a> {
                     c.parts_keys += theirs.parts_keys;
                     c.parts_steps = c.parts_steps.and(theirs.parts_steps);
                     c.parts.extend(theirs.parts);
+                    c.rows += theirs.rows;
                 }
                 (Some(_), None) => self.drop_keys(i),
                 (None, _) => {}
@@ -209,10 +213,11 @@ impl<'a> KeyCollector<'a> {
         let mut row = Row::new(source, desc, self.wanted.min(desc.len()));
         let mut lost: SmallVec<[usize; 4]> = SmallVec::new();
         for (i, index) in self.indexes.iter_mut().enumerate() {
-            if let Some(c) = index
-                && !c.recipe.add(&mut c.keys, &mut row, tid)?
-            {
-                lost.push(i);
+            if let Some(c) = index {
+                c.rows += 1;
+                if !c.recipe.add(&mut c.keys, &mut row, tid)? {
+                    lost.push(i);
+                }
             }
         }
         lost.into_iter().for_each(|i| self.drop_keys(i));
@@ -239,8 +244,11 @@ impl<'a> KeyCollector<'a> {
     pub fn decide(&mut self, i: usize, dead: &DeadItems) -> Option<RetailKeys> {
         let c = self.indexes[i].as_mut()?;
         let method = c.method(&DeadShape { items: dead.len() as f64, pages: dead.pages() as f64 });
+        let rows = c.rows;
         let keys = c.take(self.from.unwrap_or_default());
-        (method == IndexMethod::Retail && keys.len() as u64 == dead.len()).then_some(keys)
+        let whole =
+            rows == dead.len() && (c.recipe.target.is_partial() || keys.len() as u64 == rows);
+        (method == IndexMethod::Retail && whole).then_some(keys)
     }
 }
 
@@ -258,13 +266,18 @@ impl<'a> Collected<'a> {
             parts_bytes: 0,
             parts_keys: 0,
             parts_steps: KeySteps::default(),
+            rows: 0,
         }
     }
 
     fn method(&self, dead: &DeadShape) -> IndexMethod {
         let mut shape = self.shape;
-        if self.parts_keys + self.keys.len() >= ORDER_FROM {
+        let keys = self.parts_keys + self.keys.len();
+        if keys >= ORDER_FROM {
             shape.correlation = self.parts_steps.and(self.keys.steps()).order();
+        }
+        if self.recipe.target.is_partial() && self.rows >= ORDER_FROM as u64 {
+            shape.dead_share = keys as f64 / self.rows as f64;
         }
         shape.method(dead)
     }
@@ -273,6 +286,7 @@ impl<'a> Collected<'a> {
     fn take(&mut self, from: BlockNumber) -> RetailKeys {
         let mut parts = std::mem::take(&mut self.parts);
         (self.parts_bytes, self.parts_keys, self.parts_steps) = Default::default();
+        self.rows = 0;
         let last = std::mem::take(&mut self.keys);
         if parts.is_empty() {
             return last;

@@ -54,7 +54,7 @@ pub mod usage;
 
 pub use dead_items::DeadItems;
 pub use foresight::{Foresight, foresee};
-pub use index_pass::{IndexKeys, IndexTarget, IndexVacuum};
+pub use index_pass::{ComputedKey, IndexKeys, IndexTarget, IndexVacuum, KeyFunction, RowKey};
 pub use machine::Machine;
 pub use options::{FreezeSettings, IndexCleanup, VacuumOptions, VacuumSettings};
 pub use plan::{IndexMethod, ParallelPlan, VacuumCutoffs, VacuumMode, VacuumPlan, plan};

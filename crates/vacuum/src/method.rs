@@ -25,6 +25,8 @@ const LEAF_US: f64 = 1.8;
 const BULK_ENTRY_US: f64 = 0.001;
 const KEY_US: f64 = 0.017;
 const KEY_BYTE_US: f64 = 0.0006;
+/// A predicate evaluated, or an expression.
+const COMPUTED_US: f64 = 0.12;
 /// Out of order: a comparison while sorting, and each byte of the keys that it fetches; a search on a leaf.
 const KEY_SORT_US: f64 = 0.003;
 const KEY_SORT_BYTE_US: f64 = 0.0003;
@@ -53,6 +55,10 @@ pub struct IndexShape {
     pub heap_pages: f64,
     /// How much the key's order is the rows' order, from 0 to 1.
     pub correlation: f64,
+    /// What part of the dead rows has an entry.
+    pub dead_share: f64,
+    /// Its keys are computed.
+    pub computed: bool,
     /// The machine's paces.
     pub machine: Machine,
 }
@@ -147,16 +153,32 @@ impl IndexShape {
         machine: &Machine,
     ) -> Result<IndexShape> {
         let pages = target.index.pages()?;
-        let known = target.keys.as_ref().and_then(|k| k.correlation);
+        let keys = target.keys.as_ref();
+        let known = keys.and_then(|k| k.correlation);
+        let share = keys.and_then(|k| k.share).unwrap_or(1.0).clamp(0.0, 1.0);
         Ok(IndexShape {
             pages: f64::from(pages),
             cached_pages: target.index.cached_pages(pages),
             // Never counted: as many as fit.
-            entries: if rows >= 0.0 { rows } else { f64::from(pages) * 200.0 },
+            entries: if rows >= 0.0 { rows * share } else { f64::from(pages) * 200.0 },
+            dead_share: share,
+            computed: keys.is_some_and(|k| k.function.is_some()),
             heap_pages: f64::from(heap_pages),
             correlation: known.unwrap_or(0.0).abs().min(1.0),
             machine: *machine,
         })
+    }
+
+    /// Those of the dead rows that have an entry.
+    pub fn own(&self, dead: &DeadShape) -> DeadShape {
+        let items = dead.items * self.dead_share;
+        DeadShape { items, pages: dead.pages.min(items) }
+    }
+
+    /// What finding out these keys costs, for all of the dead.
+    fn computing_us(&self, dead: &DeadShape) -> f64 {
+        let each = if self.computed { COMPUTED_US } else { 0.0 };
+        dead.items * each * self.machine.factor(Pace::Search)
     }
 
     /// With keys in this order.
@@ -189,7 +211,8 @@ impl IndexShape {
 
     /// Retail deletion's cost in microseconds.
     pub fn retail_us(&self, dead: &DeadShape) -> f64 {
-        self.by_keys_us(dead, dead.items)
+        let own = self.own(dead);
+        self.by_keys_us(&own, own.items) + self.computing_us(dead)
     }
 
     /// What it costs if so many keys are made and looked up, and the others' entries found on the same leaves.
@@ -220,12 +243,15 @@ impl IndexShape {
     pub fn in_one_visit(&self, dead: &DeadShape, indexes: usize, back: &Return) -> bool {
         let m = &self.machine;
         let second_visit = dead.second_visit_us(m, back) / indexes.max(1) as f64;
+        let (own, computing) = (&self.own(dead), self.computing_us(dead));
         if self.correlation >= IN_ORDER {
-            let cost = self.by_keys_us(dead, dead.keys_in_one_visit());
+            // Where some have no entry the first and the last of a page lead nowhere, maybe.
+            let keys = if self.dead_share < 1.0 { own.items } else { own.keys_in_one_visit() };
+            let cost = self.by_keys_us(own, keys) + computing;
             return cost < self.bulk_us() + second_visit;
         }
         let leaf = self.leaf_us() + back.page_us(self.missed(), m.us(Pace::Read));
-        let cost = self.keys_us(dead, dead.items) + dead.items * leaf;
+        let cost = self.keys_us(own, own.items) + own.items * leaf + computing;
         let [hit, miss, _] = back.delay_us;
         let delay = self.pages * (hit + self.missed() * (miss - hit).max(0.0));
         cost < self.bulk_us() + delay + second_visit
@@ -248,6 +274,8 @@ mod tests {
             entries: 5e6,
             heap_pages: 82_000.0,
             correlation,
+            dead_share: 1.0,
+            computed: false,
             machine: Machine::REFERENCE,
         }
     }
@@ -315,6 +343,8 @@ mod tests {
             entries: 240_000.0,
             heap_pages: 50_000.0,
             correlation: 0.3,
+            dead_share: 1.0,
+            computed: false,
             machine: Machine::REFERENCE,
         };
         let dead = DeadShape { items: 230_000.0, pages: 52_000.0 };

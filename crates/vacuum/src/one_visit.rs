@@ -8,7 +8,8 @@
 //! safe, whatever others do in between). How their entries are found: `one_visit/entries.rs`.
 //!
 //! # Invariants
-//! - A line pointer is freed only if every index was asked to remove its entry, and none said that there was none. What was missed stays dead
+//! - A line pointer is freed only if every index was asked to remove its entry, and none said that there was none; a partial index is not asked if
+//!   the row is known to have had no entry in it. What was missed stays dead
 //!   and goes the long way with the others, which has the index read whole.
 //! - Pages wait only for index clean-up that is wanted: never with INDEX_CLEANUP off or after the failsafe has struck, and with AUTO only when
 //!   so many pages have dead rows that leaving the indexes alone is no choice any more.
@@ -200,12 +201,19 @@ impl<'a> OneVisit<'a> {
     fn is_worth_it(&mut self) -> bool {
         let dead = self.course.expect(self.roots(), self.batch.len() as u64, self.to_read);
         let (n, back) = (self.shapes.len(), self.back);
+        // Some of the rows have no entry in a partial index; it is seen how many, unless a walk wants few of the keys.
+        let roots = self.roots() as usize;
+        let share_is_seen = roots >= ORDER_FROM && !self.search.walks();
         self.shapes.iter().zip(&self.keys).zip(&mut self.orders).all(|((shape, keys), order)| {
             if keys.len() >= ORDER_FROM {
                 *order = Some(keys.order());
             }
             // Of a table never analysed a handful of keys is looked up in whatever order.
-            shape.with_order(order.unwrap_or(1.0)).in_one_visit(&dead, n, &back)
+            let mut shape = shape.with_order(order.unwrap_or(1.0));
+            if share_is_seen {
+                shape.dead_share = keys.len() as f64 / roots as f64;
+            }
+            shape.in_one_visit(&dead, n, &back)
         })
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use base::{CommandId, Tid};
 use page::ItemState;
 use page::tuple::{
-    AttrValue, HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, form_tuple,
+    AttrValue, HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, Wanted, form_tuple,
 };
 use page::{HEADER_SIZE, ItemId};
 
@@ -505,7 +505,7 @@ fn the_record_says_how_much_each_keeps() {
 fn keys_with_a_payload_between_them_are_kept_and_logged() {
     let attrs = [(8, 8), (-1, 4), (4, 4)].map(|(l, a)| PhysicalAttr::new(l, a));
     let desc = TupleDesc::new(attrs.to_vec());
-    let stubs = StubDesc::new(desc.clone(), |i| i != 1);
+    let stubs = StubDesc::new(desc.clone(), |i| if i == 1 { Wanted::No } else { Wanted::Key });
     let mut page = Page::new_zeroed();
     page.init(0);
     let number = |n: u8| ([n; 8], [n; 4]);

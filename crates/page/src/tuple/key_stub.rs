@@ -2,16 +2,24 @@
 //!
 //! # Purpose
 //! An index entry can be looked up only by its key. So a dead tuple that index entries may still lead to is not emptied
-//! but cut down to its first attributes, up to the last one that a plain index has as a key. Where others stand between the keys that are too
-//! long for that, or out of line, only the keys are kept: the others are null. An index made later may ask for one of these: it finds no such
-//! entry then, and who finds none reads the index whole.
+//! but cut down to its first attributes, up to the last one that an index asks for. Where others stand between these that are too
+//! long for that, or out of line, only what indexes ask for is kept; and where what predicates and expressions ask for is too long, or out of line,
+//! only the keys that are columns as they are.
+//!
+//! # Invariants
+//! What is not kept is never taken for null. A partial index's predicate says of a row whether it has an entry at all: of a wrong null it
+//! could say no, and the entry would stay when its row's line pointer is another row's. An index made later may ask for what earlier line
+//! pointers did not keep.
 //!
 //! # Layout
 //! ```text
-//! 0 natts u16   bits 0–10 number of attributes | 0x8000 there are nulls
+//! 0 natts u16   bits 0–10 number of attributes | 0x8000 there are nulls | 0x4000 what is null was null
+//!               | 0x2000 some are not kept
 //! 2 bitmap      with nulls only: one bit an attribute, lowest first, 1 = not null
+//!   bitmap      with 0x2000 only: 1 = kept; what is not kept is null in the first one
 //!   data        as in the tuple, alignment counted from here
 //! ```
+//! Without 0x4000, as line pointers of before it are, a null may be one that was not kept.
 
 use super::form::{AttrValue, TupleDesc, deform_data, form_values_into};
 use super::header::{HEADER_MIN, NATTS_MASK, TupleView};
@@ -22,39 +30,81 @@ use smallvec::SmallVec;
 pub const MAX_STUB_DATA: usize = 256;
 
 const HAS_NULLS: u16 = 0x8000;
+const TRUE_NULLS: u16 = 0x4000;
+const SOME_KEPT: u16 = 0x2000;
 const DAMAGED: &str = "dead line pointer's key is damaged";
 
 /// With more data than this the keys alone are kept, if there is anything between them.
 const PLAIN_DATA: u16 = 48;
 
+/// What indexes want of an attribute.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Wanted {
+    /// Nothing.
+    No,
+    /// A predicate or an expression reads it.
+    Read,
+    /// It is a key as it is.
+    Key,
+}
+
 /// What dead line pointers keep of a relation's tuples.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StubDesc {
     desc: TupleDesc,
-    /// Which of the attributes are keys; `None`: all.
-    keys: Option<Box<[bool]>>,
+    /// What is wanted of each attribute; `None`: all are keys.
+    wanted: Option<Box<[Wanted]>>,
+    /// How many attributes there are up to the last that is a key.
+    to_last_key: usize,
 }
 
 impl StubDesc {
-    /// The first attributes of a relation, up to the last that an index may ask for, and which of them are keys.
-    pub fn new(desc: TupleDesc, is_key: impl Fn(usize) -> bool) -> StubDesc {
-        let keys: Box<[bool]> = (0..desc.len()).map(is_key).collect();
-        let keys = (!keys.iter().all(|k| *k)).then_some(keys);
-        StubDesc { desc, keys }
+    /// The first attributes of a relation, up to the last that an index may ask for, and what of them is asked for.
+    pub fn new(desc: TupleDesc, wanted: impl Fn(usize) -> Wanted) -> StubDesc {
+        let wanted: Box<[Wanted]> = (0..desc.len()).map(wanted).collect();
+        let to_last_key = wanted.iter().rposition(|w| *w == Wanted::Key).map_or(0, |last| last + 1);
+        let wanted = (!wanted.iter().all(|w| *w == Wanted::Key)).then_some(wanted);
+        StubDesc { desc, wanted, to_last_key }
     }
     /// The attributes.
     pub fn desc(&self) -> &TupleDesc {
         &self.desc
     }
-    fn is_key(&self, attribute: usize) -> bool {
-        self.keys.as_ref().is_none_or(|keys| keys[attribute])
+
+    /// Decides what is kept of `tuple`, asked for within the first so many attributes: its first attributes up to there, as they stand; or what is
+    /// added to `formed`, so many bytes, and then true.
+    pub fn keep(
+        &self,
+        tuple: &TupleView<'_>,
+        attributes: usize,
+        formed: &mut Vec<u8>,
+    ) -> (StubSize, bool) {
+        let whole = stub_size(tuple, &self.desc, attributes);
+        if let Some(size) = form_stub(tuple, self, Wanted::Read, attributes, whole, formed) {
+            return (size, true);
+        }
+        let keys = self.to_last_key.min(attributes);
+        if whole.natts > 0 || keys == self.desc.len().min(attributes) {
+            return (whole, false);
+        }
+        let whole = stub_size(tuple, &self.desc, keys);
+        match form_stub(tuple, self, Wanted::Key, keys, whole, formed) {
+            Some(size) => (size, true),
+            None => (whole, false),
+        }
+    }
+
+    /// [`StubDesc::keep`] of all tuples that [`TupleView::holds_plain`] so much, if it is the same for all.
+    pub fn keep_fixed(&self, attributes: usize) -> Option<StubSize> {
+        let fixed = self.desc.fixed_stub(attributes);
+        fixed.filter(|size| self.wanted.is_none() || size.len <= PLAIN_DATA)
     }
 }
 
 /// All of the attributes are keys.
 impl From<TupleDesc> for StubDesc {
     fn from(desc: TupleDesc) -> StubDesc {
-        StubDesc { desc, keys: None }
+        StubDesc { to_last_key: desc.len(), desc, wanted: None }
     }
 }
 
@@ -69,7 +119,7 @@ pub struct StubSize {
 
 /// How much of `tuple` is to be kept for keys within the first so many attributes of `desc`. Nothing if that is too long, or if one of
 /// them is not in line.
-pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc, attributes: usize) -> StubSize {
+fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc, attributes: usize) -> StubSize {
     let natts = desc.len().min(attributes).min(tuple.natts());
     let end = if tuple.null_bitmap().is_none()
         && let Some(end) = desc.fixed_end(natts)
@@ -90,16 +140,17 @@ pub fn stub_size(tuple: &TupleView<'_>, desc: &TupleDesc, attributes: usize) -> 
     StubSize { natts: natts as u16, len: end as u16 }
 }
 
-/// Forms what is kept of `tuple` if that is the keys alone, at the end of `out`, where keeping all in its place (`whole`) takes more or can't be. Its
-/// length; `None`, and nothing is added: it is not to be had, or no shorter.
-pub fn form_stub(
+/// Forms what is kept of `tuple` if that is only what is asked for, `least` or more, at the end of `out`, where keeping all in its place (`whole`)
+/// takes more or can't be. Its length; `None`, and nothing is added: it is not to be had, or no shorter. What is read only may be missing, not all of it.
+fn form_stub(
     tuple: &TupleView<'_>,
     desc: &StubDesc,
+    least: Wanted,
     attributes: usize,
     whole: StubSize,
     out: &mut Vec<u8>,
 ) -> Option<StubSize> {
-    desc.keys.as_ref()?;
+    let wanted = desc.wanted.as_ref()?;
     if whole.natts > 0 && whole.len <= PLAIN_DATA {
         return None;
     }
@@ -108,26 +159,46 @@ pub fn form_stub(
     values.resize(natts, AttrValue::Null);
     let data = tuple.bytes.get(tuple.hoff()..)?;
     deform_data(data, tuple.null_bitmap(), natts, &desc.desc, &mut values).ok()?;
+    let mut kept: SmallVec<[u8; 16]> = SmallVec::from_elem(0, natts.div_ceil(8));
+    let (mut asked, mut read) = (0, 0);
     for (i, value) in values.iter_mut().enumerate() {
-        if !desc.is_key(i) {
-            *value = AttrValue::Null;
-        } else if matches!(value, AttrValue::External(_)) {
-            return None;
+        let in_line = matches!(value, AttrValue::Null | AttrValue::Inline(_));
+        match wanted[i] {
+            Wanted::Key if matches!(value, AttrValue::External(_)) => return None,
+            Wanted::Key => kept[i / 8] |= 1 << (i % 8),
+            Wanted::Read if least == Wanted::Read => {
+                asked += 1;
+                if in_line {
+                    read += 1;
+                    kept[i / 8] |= 1 << (i % 8);
+                } else {
+                    *value = AttrValue::Null;
+                }
+            }
+            _ => *value = AttrValue::Null,
         }
+    }
+    if asked > 0 && read == 0 {
+        return None;
     }
     let mut formed = Vec::with_capacity(128);
     form_values_into(&desc.desc, &values, &mut formed);
     let formed = TupleView { bytes: &formed, xid_base: base::Xid(0) };
     let nulls = formed.null_bitmap().map(|b| &b[..natts.div_ceil(8)]);
     let data = &formed.bytes[formed.hoff()..];
-    let len = 2 + nulls.map_or(0, <[u8]>::len) + data.len();
+    let some = nulls.is_some() && kept.iter().map(|b| b.count_ones()).sum::<u32>() < natts as u32;
+    let kept: &[u8] = if some { &kept } else { &[] };
+    let len = 2 + nulls.map_or(0, <[u8]>::len) + kept.len() + data.len();
     let shorter = whole.natts == 0 || len < usize::from(whole.len);
     if natts == 0 || data.len() > MAX_STUB_DATA || len > tuple.bytes.len() || !shorter {
         return None;
     }
-    let head = natts as u16 | if nulls.is_some() { HAS_NULLS } else { 0 };
+    let head = natts as u16
+        | if nulls.is_some() { HAS_NULLS | TRUE_NULLS } else { 0 }
+        | if some { SOME_KEPT } else { 0 };
     out.extend_from_slice(&head.to_le_bytes());
     out.extend_from_slice(nulls.unwrap_or_default());
+    out.extend_from_slice(kept);
     out.extend_from_slice(data);
     Some(StubSize { natts: natts as u16, len: len as u16 })
 }
@@ -156,15 +227,26 @@ impl TupleView<'_> {
 pub struct KeySource<'a> {
     natts: usize,
     nulls: Option<&'a [u8]>,
+    null: Null<'a>,
     data: &'a [u8],
+}
+
+/// What a null means.
+#[derive(Clone, Copy, Debug)]
+enum Null<'a> {
+    /// Null.
+    True,
+    /// Null, where the bitmap says that the attribute is kept.
+    IfKept(&'a [u8]),
+    /// Null or not kept.
+    Either,
 }
 
 impl<'a> KeySource<'a> {
     /// A dead line pointer's bytes; `None` if it keeps nothing.
     #[inline]
     pub fn of_stub(stub: &'a [u8]) -> Option<KeySource<'a>> {
-        let (natts, nulls, data) = parts(stub)?;
-        Some(KeySource { natts, nulls, data })
+        parts(stub)
     }
     /// What a line pointer would keep of `tuple`; `None` if that is nothing.
     #[inline]
@@ -172,14 +254,14 @@ impl<'a> KeySource<'a> {
         let natts = usize::from(size.natts);
         let data = tuple.bytes.get(tuple.hoff()..tuple.hoff() + usize::from(size.len))?;
         let nulls = tuple.null_bitmap();
-        (natts > 0).then_some(KeySource { natts, nulls, data })
+        (natts > 0).then_some(KeySource { natts, nulls, null: Null::True, data })
     }
     /// The data, if none of its first `natts` attributes is null or missing.
     #[inline]
     pub fn plain(&self, natts: usize) -> Option<&'a [u8]> {
         (self.nulls.is_none() && self.natts >= natts).then_some(self.data)
     }
-    /// The attributes of `desc` that are there; the others come out as `None`.
+    /// The attributes of `desc` that are there; the others come out as `None`, and so does what may not have been kept.
     ///
     /// # Errors
     /// Damaged bytes.
@@ -193,8 +275,13 @@ impl<'a> KeySource<'a> {
         let mut values: SmallVec<[AttrValue<'_>; 16]> = SmallVec::new();
         values.resize(natts, AttrValue::Null);
         deform_data(self.data, self.nulls, natts, desc, &mut values)?;
-        for (to, value) in out.iter_mut().zip(values) {
-            *to = Some(value);
+        for (i, (to, value)) in out.iter_mut().zip(values).enumerate() {
+            let is_there = match (value, self.null) {
+                (AttrValue::Null, Null::IfKept(kept)) => kept[i / 8] >> (i % 8) & 1 == 1,
+                (AttrValue::Null, Null::Either) => false,
+                _ => true,
+            };
+            *to = is_there.then_some(value);
         }
         Ok(())
     }
@@ -215,19 +302,25 @@ pub fn deform_stub<'a>(
 
 /// Is this what [`crate::Page::cut_to_key`] makes?
 pub fn verify_stub(stub: &[u8]) -> bool {
-    parts(stub).is_some_and(|(natts, _, data)| natts > 0 && data.len() <= MAX_STUB_DATA)
+    parts(stub).is_some_and(|s| s.natts > 0 && s.data.len() <= MAX_STUB_DATA)
 }
 
 #[inline]
-fn parts(stub: &[u8]) -> Option<(usize, Option<&[u8]>, &[u8])> {
+fn parts(stub: &[u8]) -> Option<KeySource<'_>> {
     let (head, rest) = stub.split_first_chunk::<2>()?;
     let head = u16::from_le_bytes(*head);
     let natts = usize::from(head & NATTS_MASK);
     if head & HAS_NULLS == 0 {
-        return Some((natts, None, rest));
+        return Some(KeySource { natts, nulls: None, null: Null::True, data: rest });
     }
-    let (nulls, data) = rest.split_at_checked(natts.div_ceil(8))?;
-    Some((natts, Some(nulls), data))
+    let (nulls, rest) = rest.split_at_checked(natts.div_ceil(8))?;
+    let nulls = Some(nulls);
+    if head & SOME_KEPT != 0 {
+        let (kept, data) = rest.split_at_checked(natts.div_ceil(8))?;
+        return Some(KeySource { natts, nulls, null: Null::IfKept(kept), data });
+    }
+    let null = if head & TRUE_NULLS == 0 { Null::Either } else { Null::True };
+    Some(KeySource { natts, nulls, null, data: rest })
 }
 
 impl crate::Page {
@@ -250,7 +343,7 @@ impl crate::Page {
         if hoff < HEADER_MIN + bitmap || hoff + data > tuple.bytes.len() {
             return None;
         }
-        let head = size.natts | if bitmap > 0 { HAS_NULLS } else { 0 };
+        let head = size.natts | if bitmap > 0 { HAS_NULLS | TRUE_NULLS } else { 0 };
         if bitmap == 0 && data <= 6 && at + hoff + 8 <= crate::PAGE_SIZE {
             // One small key: the tuple's header is longer than what takes its place.
             let bytes = self.get_u64(at + hoff) & ((1 << (8 * data)) - 1);
@@ -339,7 +432,7 @@ mod tests {
     fn with_payload() -> StubDesc {
         let all = [(8, 8), (-1, 4), (4, 4), (-1, 4)];
         let desc = TupleDesc::new(all.map(|(l, a)| PhysicalAttr::new(l, a)).to_vec());
-        StubDesc::new(desc, |i| i == 0 || i == 2)
+        StubDesc::new(desc, |i| if i == 0 || i == 2 { Wanted::Key } else { Wanted::No })
     }
 
     /// What is kept of a row with these values.
@@ -351,7 +444,7 @@ mod tests {
         let o = page.add_item(&tuple).unwrap();
         let whole = stub_size(&page.tuple(o), d.desc(), attributes);
         let mut out = b"before".to_vec();
-        let size = form_stub(&page.tuple(o), &d, attributes, whole, &mut out);
+        let size = form_stub(&page.tuple(o), &d, Wanted::Read, attributes, whole, &mut out);
         assert_eq!(out.len(), 6 + size.map_or(0, |s| usize::from(s.len)));
         size?;
         let (at, len) = page.put_stub(o, &out[6..]).unwrap();
@@ -381,17 +474,17 @@ mod tests {
         for payload in payloads {
             let mut out = [None; 4];
             let stub = formed(&[key(0), payload, key(1), AttrValue::Null], 3).unwrap();
-            assert_eq!(stub.len(), 2 + 1 + 8 + 4);
+            assert_eq!(stub.len(), 2 + 1 + 1 + 8 + 4);
             deform_stub(&stub, with_payload().desc(), &mut out).unwrap();
-            assert_eq!(out, [Some(key(0)), Some(AttrValue::Null), Some(key(1)), None]);
+            assert_eq!(out, [Some(key(0)), None, Some(key(1)), None]);
             // A key that is null is null; of fewer attributes the first keys are kept.
             let stub = formed(&[key(0), payload, AttrValue::Null, payload], 4).unwrap();
             deform_stub(&stub, with_payload().desc(), &mut out).unwrap();
             let null = Some(AttrValue::Null);
-            assert_eq!(out, [Some(key(0)), null, null, null]);
+            assert_eq!(out, [Some(key(0)), None, null, None]);
             let stub = formed(&[key(0), payload, key(1), payload], 2).unwrap();
             deform_stub(&stub, with_payload().desc(), &mut out).unwrap();
-            assert_eq!(out, [Some(key(0)), null, None, None]);
+            assert_eq!(out, [Some(key(0)), None, None, None]);
         }
         // What is short is kept as it stands.
         assert_eq!(formed(&[key(0), AttrValue::Inline(b"short"), key(1), payloads[1]], 3), None);
@@ -410,7 +503,120 @@ mod tests {
         let d = TupleDesc::new([(-1, 4); 2].map(|(l, a)| PhysicalAttr::new(l, a)).to_vec());
         let tuple = form_values(&d, &[AttrValue::Inline(&[1; 300]), AttrValue::External(pointer)]);
         let view = TupleView { bytes: &tuple, xid_base: base::Xid(0) };
-        let d = StubDesc::new(d, |i| i == 1);
-        assert_eq!(form_stub(&view, &d, 2, StubSize::default(), &mut Vec::new()), None);
+        let d = StubDesc::new(d, |i| if i == 1 { Wanted::Key } else { Wanted::No });
+        let mut out = Vec::new();
+        assert_eq!(form_stub(&view, &d, Wanted::Read, 2, StubSize::default(), &mut out), None);
+        assert!(out.is_empty());
+    }
+
+    /// What is kept of a row with these values, taken apart.
+    fn kept<'s>(
+        d: &StubDesc,
+        values: &[AttrValue<'_>],
+        attributes: usize,
+        stub: &'s mut Vec<u8>,
+    ) -> Vec<Option<AttrValue<'s>>> {
+        let tuple = form_values(d.desc(), values);
+        let mut page = Page::new_zeroed();
+        page.init(0);
+        let o = page.add_item(&tuple).unwrap();
+        let mut formed = Vec::new();
+        let (size, alone) = d.keep(&page.tuple(o), attributes, &mut formed);
+        assert_eq!(alone, !formed.is_empty());
+        let cut = match alone {
+            true => page.put_stub(o, &formed),
+            false => page.cut_to_key(o, size),
+        };
+        let Some((at, len)) = cut else { return Vec::new() };
+        page.set_item_id(o, ItemId::dead(at, len));
+        page.compact();
+        page.verify().unwrap();
+        stub.clear();
+        stub.extend_from_slice(page.item(o));
+        let mut out = vec![None; d.desc().len()];
+        deform_stub(stub, d.desc(), &mut out).unwrap();
+        out
+    }
+
+    /// A key, something long, what a predicate reads, a key, what an expression reads.
+    #[test]
+    fn what_is_read_is_kept_if_there_is_room() {
+        use Wanted::{Key, No, Read};
+        let all = [(4, 4), (-1, 4), (1, 1), (4, 4), (-1, 4)];
+        let desc = TupleDesc::new(all.map(|(l, a)| PhysicalAttr::new(l, a)).to_vec());
+        let d = StubDesc::new(desc, |i| [Key, No, Read, Key, Read][i]);
+        let (long, longer) = (vec![3u8; 100], vec![4u8; 300]);
+        let [first, flag, last, null] = [
+            AttrValue::Inline(&[9; 4]),
+            AttrValue::Inline(&[1]),
+            AttrValue::Inline(&[7; 4]),
+            AttrValue::Null,
+        ];
+        let [long, longer] = [&long, &longer].map(|v| AttrValue::Inline(v));
+        let compressed = AttrValue::Compressed { raw_size: 4000, data: b"some" };
+        let pointer = super::super::ToastPointer {
+            raw_size: 9000,
+            stored_size: 5000,
+            compressed: false,
+            value_id: base::Oid(77),
+            toast_table: base::Oid(16400),
+        };
+        let out_of_line = AttrValue::External(pointer);
+        let short = AttrValue::Inline(b"a@b");
+        let mut stub = Vec::new();
+        let some = Some;
+        // Nothing long: as it stands, nulls are nulls.
+        let row = [first, short, null, last, null];
+        assert_eq!(kept(&d, &row, 9, &mut stub), row.map(some));
+        // What nobody asks for is left out, and is not null.
+        for payload in [long, longer, compressed, out_of_line, null] {
+            let row = [first, payload, flag, last, long];
+            // (Nothing is gained by leaving out a null.)
+            let left_out = (payload == null).then_some(null);
+            let want = [some(first), left_out, some(flag), some(last), some(long)];
+            assert_eq!(kept(&d, &row, 9, &mut stub), want);
+            // A null that is asked for is one.
+            let row = [first, payload, null, null, long];
+            let want = [some(first), left_out, some(null), some(null), some(long)];
+            assert_eq!(kept(&d, &row, 9, &mut stub), want);
+            // Of what is read the part that is in line is kept.
+            for out_of_reach in [compressed, out_of_line] {
+                let row = [first, payload, flag, last, out_of_reach];
+                let got = kept(&d, &row, 9, &mut stub);
+                // (A payload that takes hardly any room stays where it is.)
+                assert_eq!([got[0], got[2], got[3]], [some(first), some(flag), some(last)]);
+                assert!(got[4].is_none() || got[4] == some(compressed));
+            }
+            // Too long: the keys.
+            let row = [first, payload, flag, last, longer];
+            let want = match payload {
+                AttrValue::Null | AttrValue::Compressed { .. } => {
+                    [some(first), some(payload), some(flag), some(last), None]
+                }
+                _ => [some(first), None, None, some(last), None],
+            };
+            assert_eq!(kept(&d, &row, 9, &mut stub), want, "{payload:?}");
+        }
+        // A key out of line: nothing.
+        let all_read = StubDesc::new(d.desc().clone(), |i| if i == 1 { Key } else { Read });
+        assert_eq!(kept(&all_read, &[first, out_of_line, flag, last, short], 9, &mut stub), []);
+        // Only what is read, out of line: nothing.
+        let d = StubDesc::new(d.desc().clone(), |i| if i == 1 { Read } else { No });
+        assert_eq!(kept(&d, &[first, out_of_line, flag, last, short], 9, &mut stub), []);
+    }
+
+    /// Line pointers from before what is null was told from what is not kept.
+    #[test]
+    fn an_old_null_may_be_anything() {
+        let d = desc(2);
+        let mut stub = (2u16 | HAS_NULLS).to_le_bytes().to_vec();
+        stub.extend_from_slice(&[1, 5, 0, 0, 0]);
+        let mut out = [None; 2];
+        deform_stub(&stub, &d, &mut out).unwrap();
+        assert_eq!(out, [Some(AttrValue::Inline(&[5, 0, 0, 0])), None]);
+        let mut stub = stub.clone();
+        stub[1] |= (TRUE_NULLS >> 8) as u8;
+        deform_stub(&stub, &d, &mut out).unwrap();
+        assert_eq!(out, [Some(AttrValue::Inline(&[5, 0, 0, 0])), Some(AttrValue::Null)]);
     }
 }

@@ -28,7 +28,7 @@ pub use form::{
 };
 pub use header::*;
 pub use key_stub::{
-    KeySource, MAX_STUB_DATA, StubDesc, StubSize, deform_stub, form_stub, stub_size, verify_stub,
+    KeySource, MAX_STUB_DATA, StubDesc, StubSize, Wanted, deform_stub, verify_stub,
 };
 pub use split::{StoredAttr, split_data};
 pub use varlena::{

@@ -32,7 +32,11 @@ pub(super) fn swap(state: &SessionState, old: Oid, new: Oid) -> Result<()> {
     Ok(())
 }
 
-fn class_row(state: &SessionState, oid: Oid) -> Result<Row> {
+/// The `pg_class` row of a relation.
+///
+/// # Errors
+/// `XX000` if there is none; I/O.
+pub(crate) fn class_row(state: &SessionState, oid: Oid) -> Result<Row> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn).find("pg_class", &[("oid", Datum::Oid(oid))])?;
     match rows.into_iter().next() {

@@ -37,7 +37,7 @@ pub mod grant;
 mod grant_chain;
 pub mod index;
 mod index_feed;
-mod index_swap;
+pub(crate) mod index_swap;
 mod key_constraint;
 mod like;
 mod locale;

@@ -22,6 +22,7 @@ pub mod explain;
 mod foresight_tests;
 mod freezing;
 mod full_catalog;
+mod index_keys;
 mod known_tables;
 pub mod options;
 pub mod progress;

@@ -19,7 +19,6 @@ use crate::session::{Session, SessionState};
 use base::{BlockNumber, Fork, Oid, RelationId, Result, SqlState, Xid};
 use buffer::Persistence;
 use engine::catalog::model::{CatalogView, Index, RelationKind, RelationPersistence, Table};
-use engine::relation::is_plain;
 use heap::{Heap, HeapOptions};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,7 +29,7 @@ use txn::{LockMode, LockOutcome, LockTag, Wait};
 use types::Datum;
 use types::io::parse_bool;
 use vacuum::{
-    IndexCleanup, IndexKeys, IndexTarget, Message, TableFacts, Trigger, UsageMeter, VacuumContext,
+    IndexCleanup, IndexTarget, Message, TableFacts, Trigger, UsageMeter, VacuumContext,
     VacuumCutoffs, VacuumHost, VacuumOptions, VacuumProgress, VacuumReport, VacuumSettings,
     VacuumTarget,
 };
@@ -302,19 +301,6 @@ fn catalog_toast(state: &SessionState, table: &Table) -> Result<Option<(Heap, In
     Ok(Some((heap, IndexTarget { oid: Oid(toast.0 + 1), name, index, keys: None })))
 }
 
-/// The keys of an index whose dead entries can be looked up by them.
-fn index_keys(state: &SessionState, table: &Table, index: &Index) -> Result<Option<IndexKeys>> {
-    if !is_plain(index) {
-        return Ok(None);
-    }
-    let keys = index.columns[..index.key_columns].iter();
-    let columns: Vec<usize> =
-        keys.map(|c| usize::try_from(c.column - 1).unwrap_or(usize::MAX)).collect();
-    let first = index.columns[0].column;
-    let known = state.column_statistics(table.oid, first)?;
-    Ok(Some(IndexKeys { columns, correlation: known.and_then(|s| s.correlation).map(f64::from) }))
-}
-
 impl Session {
     /// Vacuums one table in transactions of its own, then its TOAST table. True if there was something to do.
     ///
@@ -472,7 +458,7 @@ impl Session {
                     oid: i.oid,
                     name: i.name.clone(),
                     index: Arc::clone(tree) as _,
-                    keys: index_keys(&state, table, i)?,
+                    keys: super::index_keys::index_keys(&state, table, i)?,
                 })
             })
             .collect::<Result<_>>()?;
@@ -746,7 +732,11 @@ pub(super) fn note(state: &SessionState, table: &Table, cleaned: &Cleaned) -> Re
                 (true, None) if new_reltuples < 0.0 => return,
                 (true, None) => new_reltuples,
                 (true, Some(_)) if index_reltuples(row) < 0.0 => return,
-                (true, Some(_)) => (index_reltuples(row) - stats.entries_removed as f32).max(0.0),
+                // Taken to be the same part of the rows as before.
+                (true, Some(_)) if table.reltuples > 0.0 && new_reltuples >= 0.0 => {
+                    index_reltuples(row) * (new_reltuples / table.reltuples)
+                }
+                (true, Some(_)) => return,
             };
             row.set("reltuples", Datum::Float4(entries));
         })?;

@@ -67,6 +67,7 @@ mod rechecked;
 mod reindex;
 mod reindex_catalog;
 mod retail;
+mod retail_computed;
 mod returning;
 mod rewritten;
 mod rights;

@@ -217,10 +217,12 @@ pub fn foresee(
         if vacuums_indexes {
             let (method, dead) = (ways.methods[i], ways.dead);
             found.method = Some(method);
-            let keys = if method == IndexMethod::Retail { dead.items as u32 } else { u32::MAX };
-            index_sizes.push(pages.min(keys));
             let shape = &ways.shapes[i];
-            let keys = if ways.one_visit { dead.keys_in_one_visit() } else { dead.items };
+            let own = shape.own(&dead);
+            let keys = if method == IndexMethod::Retail { own.items as u32 } else { u32::MAX };
+            index_sizes.push(pages.min(keys));
+            let walks = ways.one_visit && !index.is_partial();
+            let keys = if walks { own.keys_in_one_visit() } else { own.items };
             let for_leaves = (for_indexes, per_index, sample.clean_share());
             out.add_index(&mut found, &*index.index, shape, &density, keys, for_leaves)?;
         }
@@ -459,10 +461,11 @@ impl Foresight {
         let factor = others / f64::from(leaves.looked_at.max(1));
         if leaves.looked_at == 0 {
             // Too many indexes for so few pages: as if its entries lay anywhere.
-            found.removed_entries = self.dead_items.0;
-            found.changed_pages = others * (1.0 - (-self.dead_items.0 / others.max(1.0)).exp());
+            let gone = self.dead_items.0 * shape.dead_share;
+            found.removed_entries = gone;
+            found.changed_pages = others * (1.0 - (-gone / others.max(1.0)).exp());
             self.dirtied += found.changed_pages * clean_share;
-            let told = GONE_ENTRY_BYTES * self.dead_items.0;
+            let told = GONE_ENTRY_BYTES * gone;
             let marks = ENTRY_MARK_BYTES * shape.entries * found.changed_pages / others.max(1.0);
             let bytes = LEAF_RECORD_BYTES * found.changed_pages + told.min(marks);
             if self.logged {

@@ -3,10 +3,10 @@
 //! # Purpose
 //! Each by its own key; or, where a batch has many dead rows and their keys come in the table's order, by a *walk* along the leaves that the first and the last
 //! key of each page lead to: there all are found by their addresses, and only those that were not met are looked up by their own keys. So most keys
-//! are neither made nor compared.
+//! are neither made nor compared. Of an index that has entries of some rows only each key is looked up.
 //!
 //! # Invariants
-//! - An entry is told as missing only if it was looked for under its own key.
+//! - An entry is told as missing only if it was looked for under its own key, or if its row's key is not to be had.
 //! - A batch is collected for one way of searching, and searched so.
 //! - A thread whose walks miss many entries walks no more.
 //! - If a batch is not gone on with, the indexes are told which of its rows have no entry any more: the next vacuum will not miss them.
@@ -89,10 +89,17 @@ impl<'a> Entries<'_, 'a> {
         missing: &mut Vec<Tid>,
         control: &mut VacuumControl<'_>,
     ) -> Result<RetailStats> {
-        let index = &self.maker.recipes[i].target.index;
+        let target = self.maker.recipes[i].target;
+        let index = &target.index;
         let mut all = RetailStats::default();
         let mut absent = Vec::new();
-        if search.walk {
+        let walks = search.walk && !target.is_partial();
+        if search.walk && !walks {
+            // The first and the last row of a page may have no entry: all keys are made.
+            keys.clear();
+            self.collect(i, keys, &self.absent(Vec::new()), missing)?;
+        }
+        if walks {
             let (stats, gone) = index.retail_walk(keys, dead, control)?;
             all.add(stats);
             absent = self.absent(gone);
@@ -102,12 +109,15 @@ impl<'a> Entries<'_, 'a> {
         }
         if !keys.is_empty() {
             let by_keys = index.retail_batch(keys, dead, control);
-            if by_keys.is_err() && search.walk {
+            if by_keys.is_err() && walks {
                 self.note_removed(i..=i, &absent);
             }
             let stats = by_keys?;
             missing.extend(&stats.missing);
             all.add(stats);
+        }
+        if target.is_partial() {
+            index.forget_removed(dead);
         }
         Ok(all)
     }

@@ -8,6 +8,7 @@ mod in_use;
 mod life;
 mod middle;
 mod one_visit;
+mod partial;
 mod passes;
 mod plan;
 mod put_off;

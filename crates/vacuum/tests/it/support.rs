@@ -11,7 +11,7 @@ use heap::{
     Heap, HeapContext, HeapOptions, HeapScan, InsertState, MapPin, PageBatch, ScanOptions,
     TupleOutcome, UpdateOptions,
 };
-use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc, deform, form_tuple};
+use page::tuple::{AttrValue, PhysicalAttr, StubDesc, TupleDesc, Wanted, deform, form_tuple};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use txn::{
@@ -19,9 +19,9 @@ use txn::{
     TransactionManager, TxnConfig, Wait,
 };
 use vacuum::{
-    DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, Message, ProgressList,
-    TableFacts, ThrottleSettings, Trigger, VacuumContext, VacuumHost, VacuumOptions, VacuumReport,
-    VacuumSettings, VacuumTarget,
+    ComputedKey, DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, KeyFunction,
+    Message, ProgressList, RowKey, TableFacts, ThrottleSettings, Trigger, VacuumContext,
+    VacuumHost, VacuumOptions, VacuumReport, VacuumSettings, VacuumTarget,
 };
 use wal::{Reader, ResourceManager, Wal, WalConfig};
 
@@ -69,6 +69,8 @@ pub struct World {
     pub vacuuming: Mutex<Option<Arc<Backend>>>,
     /// The indexes may be cleaned by their keys.
     pub plain: bool,
+    /// The second index has entries of the rows with these keys only.
+    pub partial: Option<fn(i32) -> bool>,
     /// Called when an index has lost the entries of a batch of pages that are being cleaned in one visit, with the index's number.
     pub between: Between,
     pub orders: Orders,
@@ -83,6 +85,22 @@ pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>
 
 /// Of each index's keys that were looked up together, how much they came in order.
 pub type Orders = Arc<Mutex<Vec<(usize, f64)>>>;
+
+/// Makes the keys of an index on the value of rows whose keys are such.
+struct ValueIfKey(fn(i32) -> bool);
+
+impl KeyFunction for ValueIfKey {
+    fn key(&self, row: &[Option<AttrValue<'_>>], out: &mut ComputedKey) -> RowKey {
+        let Some(AttrValue::Inline(key)) = row[0] else { return RowKey::Unknown };
+        if !(self.0)(i32::from_le_bytes(key.try_into().unwrap())) {
+            return RowKey::NoEntry;
+        }
+        let Some(AttrValue::Inline(value)) = row[2] else { return RowKey::Unknown };
+        out.bytes.extend_from_slice(value);
+        out.columns.push(Some(0..value.len()));
+        RowKey::Made
+    }
+}
 
 /// An index that calls `between`, and notes the order of keys.
 struct Watched(usize, Arc<Btree>, Between, Orders);
@@ -133,6 +151,9 @@ impl IndexVacuum for Watched {
     }
     fn note_removed(&self, rows: &[Tid]) {
         IndexVacuum::note_removed(&*self.1, rows);
+    }
+    fn forget_removed(&self, rows: &DeadItems) {
+        IndexVacuum::forget_removed(&*self.1, rows);
     }
     fn cleanup(
         &self,
@@ -289,7 +310,8 @@ impl World {
         let indexed = &INDEXED[..index_count];
         let columns = indexed.iter().max().map_or(0, |last| last + 1);
         let kept = TupleDesc::new(desc().attrs()[..columns].to_vec());
-        let kept = StubDesc::new(kept, |i| indexed.contains(&i));
+        let wanted = |i| if indexed.contains(&i) { Wanted::Key } else { Wanted::No };
+        let kept = StubDesc::new(kept, wanted);
         let options = HeapOptions {
             dead_keys: (index_count > 0).then(|| Arc::new(kept)),
             ..HeapOptions::default()
@@ -326,12 +348,23 @@ impl World {
             writers_locks: Vec::new(),
             vacuuming: Mutex::new(None),
             plain: true,
+            partial: None,
             between: Between::default(),
             orders: Orders::default(),
             two_visits: false,
             put_off: None,
             disk: disk.clone(),
         }
+    }
+
+    /// The second index has entries of the rows with these keys only.
+    pub fn with_partial(mut self, holds: fn(i32) -> bool) -> World {
+        let wanted = |i| [Wanted::Key, Wanted::No, Wanted::Read][i];
+        let dead_keys = Some(Arc::new(StubDesc::new(desc(), wanted)));
+        let options = HeapOptions { dead_keys, ..HeapOptions::default() };
+        self.heap = Heap::new(self.heap.relation().clone(), self.ctx.clone(), options);
+        self.partial = Some(holds);
+        self
     }
 
     /// VACUUM gets so many heap workers, however small the table is, who take a few pages at a time.
@@ -352,7 +385,8 @@ impl World {
 
     pub fn index_row(&self, key: i32, value: &[u8], tid: Tid) {
         let key = key.to_le_bytes();
-        for (i, tree) in self.indexes.iter().enumerate() {
+        let held = self.partial.is_none_or(|holds| holds(i32::from_le_bytes(key)));
+        for (i, tree) in self.indexes.iter().enumerate().filter(|(i, _)| *i == 0 || held) {
             let v: [Value<'_>; 1] = [Some(if i == 1 { value } else { &key })];
             tree.insert(&v, tid, UniqueCheck::No).unwrap();
         }
@@ -464,12 +498,21 @@ impl World {
                         self.between.clone(),
                         self.orders.clone(),
                     )),
-                    keys: self
-                        .plain
-                        .then(|| IndexKeys { columns: vec![INDEXED[i]], correlation: None }),
+                    keys: self.plain.then(|| self.keys_of(i)),
                 })
                 .collect(),
             facts: self.facts.lock().unwrap().clone(),
+        }
+    }
+
+    fn keys_of(&self, i: usize) -> IndexKeys {
+        match self.partial.filter(|_| i == 1) {
+            None => IndexKeys::plain(vec![INDEXED[i]], None),
+            Some(holds) => IndexKeys {
+                function: Some(Arc::new(ValueIfKey(holds))),
+                share: Some(0.1),
+                ..IndexKeys::plain(INDEXED.to_vec(), None)
+            },
         }
     }
 
@@ -649,6 +692,9 @@ impl World {
             })
             .unwrap();
             for (key, (tid, _)) in &rows {
+                if i == 1 && self.partial.is_some_and(|holds| !holds(*key)) {
+                    continue;
+                }
                 if !entries.contains(tid) && !heap_only.contains(tid) {
                     faults.push(format!("index {i} lacks row {key} at {tid}"));
                 }
