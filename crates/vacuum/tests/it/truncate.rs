@@ -155,6 +155,46 @@ fn readers_go_on_while_the_end_is_cut_off() {
     w.check();
 }
 
+/// Who loads the table in one transaction may do so for long: there is nothing to wait for.
+#[test]
+fn it_does_not_stand_behind_a_long_transaction() {
+    let w = World::new();
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let writer = w.begin();
+    writer.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+    let r = w.vacuum_unchecked(&VacuumOptions::default()).unwrap();
+    assert_eq!(r.pages_after, r.pages_before);
+    let told = |what: &str| w.said.lock().unwrap().iter().any(|s| s.contains(what));
+    assert!(told("conflicting lock request of a long transaction"));
+    writer.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.vacuum(&VacuumOptions::default()).pages_after, 0);
+}
+
+#[test]
+fn it_does_not_wait_for_an_end_that_is_in_use_again() {
+    let w = World::new();
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let writer = w.begin();
+    writer.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+    let w = &w;
+    let refused = base::stop::arm("vacuum.truncate.refused");
+    let r = std::thread::scope(|s| {
+        let subject = refused.subject();
+        let run = s.spawn(move || subject.run(|| w.vacuum_unchecked(&VacuumOptions::default())));
+        refused.wait_reached();
+        w.load_more(3000..9000, b"some value of middling length");
+        refused.release();
+        run.join().unwrap().unwrap()
+    });
+    assert_eq!(r.pages_after, r.pages_before);
+    let told = |what: &str| w.said.lock().unwrap().iter().any(|s| s.contains(what));
+    assert!(told("conflicting lock request: the end is in use again"));
+    writer.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.count(), 6000);
+}
+
 /// Index entries lead there: what is put there later would be found by them.
 #[test]
 fn an_end_with_dead_line_pointers_is_not_cut_off() {
