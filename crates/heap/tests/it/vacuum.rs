@@ -289,7 +289,7 @@ fn room_is_looked_for_from_the_beginning_again_after_a_vacuum() {
     for n in 2..8 {
         fsm.record(BlockNumber(n), 5000).unwrap();
     }
-    let mut find = || fsm.find(4000).unwrap().map(|b| b.0);
+    let find = || fsm.find(4000).unwrap().map(|b| b.0);
     assert_eq!([find(), find(), find()], [Some(2), Some(3), Some(4)]);
     fsm.mend_above(BlockNumber(7)).unwrap();
     assert_eq!([find(), find()], [Some(2), Some(3)]);
