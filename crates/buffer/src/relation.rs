@@ -218,6 +218,13 @@ impl RelationHandle {
         }
     }
 
+    /// The main fork's length in blocks, if it is known: nothing is looked up, and nothing is locked.
+    #[inline]
+    pub fn known_blocks(&self) -> Option<BlockNumber> {
+        let len = self.relation.fork(Fork::Main).len.load(Ordering::Acquire);
+        (len != UNKNOWN && !self.is_forgotten()).then_some(BlockNumber(len))
+    }
+
     /// Has the fork a file?
     ///
     /// # Errors

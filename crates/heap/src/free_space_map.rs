@@ -112,7 +112,8 @@ impl FreeSpaceMap {
         Ok(())
     }
 
-    /// Has the pages above tell the truth of the bottom page that `block` is on, whatever a crash has left there.
+    /// Has the pages above tell the truth of the bottom page that `block` is on, whatever a crash has left there, and the next search of it
+    /// begin at its first block: where VACUUM has come by rows go to the front, so that the end may become empty, and be cut.
     ///
     /// # Errors
     /// The pool's.
@@ -120,6 +121,12 @@ impl FreeSpaceMap {
         let (at, _) = Address::of(block);
         if at.block() < self.rel.len_blocks(Fork::FreeSpaceMap)? {
             self.tell_parents(at, true)?;
+            if let Some(pin) = self.pin(at)? {
+                let mut guard = pin.write();
+                if !guard.is_new() {
+                    free_space::set_next_slot(&mut guard, 0);
+                }
+            }
         }
         Ok(())
     }

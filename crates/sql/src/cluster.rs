@@ -291,6 +291,7 @@ impl Cluster {
         f: impl FnOnce(&engine::catalog::store::Catalogs<'_>) -> Result<T>,
     ) -> Result<T> {
         let backend = self.engine.txns.register_backend(BackendKind::Internal);
+        "catalog look-up".clone_into(&mut backend.activity.lock().application_name);
         self.with_catalogs_as(&backend, database, f)
     }
 
@@ -301,9 +302,12 @@ impl Cluster {
         f: impl FnOnce(&engine::catalog::store::Catalogs<'_>) -> Result<T>,
     ) -> Result<T> {
         let txn = self.engine.txns.begin(backend);
+        backend.activity.lock().xact_start = txn.start_timestamp_us();
         let store = CatalogStore::new(self.storage.clone(), database);
         let result = f(&store.session(&txn));
-        txn.abort()?;
+        let ended = txn.abort();
+        backend.activity.lock().xact_start = 0;
+        ended?;
         result
     }
 
@@ -431,6 +435,7 @@ impl Cluster {
     /// `3D000`; those of waiting for whoever copies, renames or drops it.
     fn enter_database(&self, backend: &Arc<Backend>, oid: Oid, name: &str) -> Result<()> {
         let txn = self.engine.txns.begin(backend);
+        backend.activity.lock().xact_start = txn.start_timestamp_us();
         let enter = || {
             txn.lock(database_lock(oid), LockMode::RowExclusive, Wait::Block)?;
             let store = CatalogStore::new(self.storage.clone(), Oid::INVALID);
@@ -447,7 +452,9 @@ impl Cluster {
             Ok(())
         };
         let entered = enter();
-        txn.abort()?;
+        let ended = txn.abort();
+        backend.activity.lock().xact_start = 0;
+        ended?;
         entered
     }
 

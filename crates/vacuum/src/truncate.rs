@@ -16,6 +16,10 @@
 //! EXCLUSIVE is asked for every 50 ms for 5 s; of two locks none is kept if the other is not to be had. Once held, the way back
 //! from the end stops when somebody waits for one.
 //!
+//! It is asked for no longer once there is nothing to be had from it: rows have been put at the end again, or who holds it now held it a second
+//! ago, in the same transaction. That is one that loads or rewrites the table, and fills what would be cut; meanwhile nobody else could
+//! vacuum the table, and a worker stood still.
+//!
 //! Of a table that is written to all the time, as a queue's is, it would not be had in 5 s, in which nobody else may vacuum the table. So it is
 //! asked for without waiting but for the second time, the fifth, the seventeenth and the sixty-fifth, when the request stands in the queue for
 //! [`IN_QUEUE`] at most: those who write now end in that time, those who come wait for so long.
@@ -36,6 +40,8 @@ const LOCK_RETRY: Duration = Duration::from_millis(50);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// What others may be made to wait for each of the locks.
 const IN_QUEUE: Duration = Duration::from_millis(5);
+/// So many attempts later, a second, it is seen whether those who were in the way are there still.
+const LASTING: u32 = 20;
 const CHECK_WAITERS: Duration = Duration::from_millis(20);
 
 /// Are there enough empty pages at the end?
@@ -58,15 +64,23 @@ pub fn truncate(
     let mut len = scanned_len;
     loop {
         let start = Instant::now();
+        let mut before = Vec::new();
         for attempt in 0u32.. {
             if keep_writers_out(target, context, patience(attempt))? {
                 break;
             }
-            if start.elapsed() > LOCK_TIMEOUT {
+            let why = if end_in_use(target, len)? {
+                Some(": the end is in use again")
+            } else if attempt.is_multiple_of(LASTING) && any_still(&mut before, target, context) {
+                Some(" of a long transaction")
+            } else {
+                (start.elapsed() > LOCK_TIMEOUT).then_some("")
+            };
+            if let Some(why) = why {
                 context.say(
                     Message::Verbose,
                     format!(
-                        "\"{}\": stopping truncate due to conflicting lock request",
+                        "\"{}\": stopping truncate due to conflicting lock request{why}",
                         target.facts.table
                     ),
                 );
@@ -125,6 +139,40 @@ fn let_writers_in(target: &VacuumTarget<'_>, context: &VacuumContext<'_>, held: 
     for tag in tags(context).take(held) {
         locks.release(context.backend, LockOwner::Transaction, tag, LockMode::Exclusive);
     }
+}
+
+/// Is one of those `before` still in the way, in the same transaction? Notes who is now.
+fn any_still(
+    before: &mut Vec<(i32, u32)>,
+    target: &VacuumTarget<'_>,
+    context: &VacuumContext<'_>,
+) -> bool {
+    let locks = target.heap.context().txns.locks();
+    let holders =
+        |tag| locks.conflicting_holders(context.backend, &tag, LockMode::Exclusive).into_iter();
+    let now: Vec<(i32, u32)> = tags(context)
+        .flat_map(holders)
+        .map(|running| (running.backend.pid, running.number()))
+        .filter(|(_, transaction)| *transaction != 0)
+        .collect();
+    let still = now.iter().any(|n| before.contains(n));
+    *before = now;
+    still
+}
+
+/// Have rows been put at the end of the table of `len` pages, or behind it?
+fn end_in_use(target: &VacuumTarget<'_>, len: u32) -> Result<bool> {
+    let rel = target.heap.relation();
+    if target.heap.len_blocks()?.0 != len {
+        return Ok(true);
+    }
+    let Some(last) = len.checked_sub(1) else { return Ok(true) };
+    let pin = rel.pin(Fork::Main, BlockNumber(last), &mut Strategy::vacuum(rel.pool(), 256))?;
+    Ok(in_use(&pin.read()))
+}
+
+fn in_use(page: &page::Page) -> bool {
+    !page.is_new() && page.offsets().any(|o| !page.item_id(o).is_unused())
 }
 
 /// With the locks held: finds the end and cuts. The new length, and whether somebody's waiting ended the search early.
@@ -189,9 +237,7 @@ fn last_in_use(
         context.backend.cancel.check()?;
         block -= 1;
         let pin = rel.pin(Fork::Main, BlockNumber(block), &mut strategy)?;
-        let page = pin.read();
-        let used = !page.is_new() && page.offsets().any(|o| !page.item_id(o).is_unused());
-        if used {
+        if in_use(&pin.read()) {
             return Ok((block + 1, false));
         }
     }

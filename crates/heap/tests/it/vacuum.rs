@@ -277,6 +277,24 @@ fn blocks_added_during_a_search_are_not_taken_for_cut_off() {
     assert_eq!((found, fsm.find(4000).unwrap()), (Some(BlockNumber(3)), Some(BlockNumber(3))));
 }
 
+/// Else rows are spread over all that a table once was, and its end is never empty.
+#[test]
+fn room_is_looked_for_from_the_beginning_again_after_a_vacuum() {
+    let w = world();
+    let t = w.begin();
+    for k in 0..300 {
+        w.insert(&t, k, &[0; 400]);
+    }
+    let fsm = w.heap.free_space_map();
+    for n in 2..8 {
+        fsm.record(BlockNumber(n), 5000).unwrap();
+    }
+    let find = || fsm.find(4000).unwrap().map(|b| b.0);
+    assert_eq!([find(), find(), find()], [Some(2), Some(3), Some(4)]);
+    fsm.mend_above(BlockNumber(7)).unwrap();
+    assert_eq!([find(), find()], [Some(2), Some(3)]);
+}
+
 #[test]
 fn a_crash_may_hide_room_until_the_map_is_mended() {
     let w = world();

@@ -394,7 +394,7 @@ mod tests {
         for i in 0..n {
             let (key, other) = (Arc::clone(&keys[0]), Arc::clone(&keys[1]));
             checks.push(AfterCheck::Referencing { key, values: vec![Datum::Int4(i)] });
-            let old = vec![Datum::text(&"long ".repeat(i as usize % 90)), Datum::Null];
+            let old = vec![Datum::text("long ".repeat(i as usize % 90)), Datum::Null];
             let new = (i % 3 == 0).then(|| vec![Datum::Int8(-1), Datum::Uuid([7; 16])]);
             checks.push(AfterCheck::Referenced { key: other, old, new });
             checks.push(AfterCheck::Unique(DoubtfulKey {

@@ -272,6 +272,44 @@ fn the_backlog_counts_what_is_left_and_names_who_holds_it_back() {
     run(&mut session, "COMMIT");
 }
 
+/// Logins, and what runs in the background, look at catalogs in no session's name and perhaps in no database.
+#[test]
+fn who_looks_at_catalogs_for_a_moment_is_named_as_well() {
+    let (_folder, cluster) = cluster();
+    let mut session = connect(&cluster);
+    run(&mut session, "CREATE TABLE t (id int)");
+    let held = "SELECT held_by || '|' || (held_since > now() - interval '1 hour') FROM ebb_vacuum_backlog WHERE relname = 't'";
+    // While one looks, its transaction has a beginning, and a snapshot.
+    let mut told = |backend: &Arc<txn::Backend>| {
+        let transaction = cluster.engine().txns.begin(backend);
+        let snapshot = transaction.take_snapshot();
+        run(&mut session, "INSERT INTO t VALUES (0)");
+        let told = text(&mut session, held);
+        drop(snapshot);
+        transaction.abort().unwrap();
+        told
+    };
+    let looking = || {
+        let all = cluster.backends().all().into_iter();
+        all.filter(|b| b.kind == txn::BackendKind::Internal && b.activity.lock().xact_start > 0)
+    };
+    let look = cluster.with_catalogs(base::Oid::INVALID, |_| Ok(told(&looking().next().unwrap())));
+    assert_eq!(look.unwrap(), "standalone backend, catalog look-up|true");
+    assert_eq!(looking().count(), 0);
+    for (kind, user, database, who) in [
+        (txn::BackendKind::AutovacuumWorker, "", "postgres", "autovacuum worker in postgres"),
+        (txn::BackendKind::Client, "", "", "client backend"),
+        (txn::BackendKind::Client, "me", "", "me, client backend"),
+        (txn::BackendKind::Client, "me", "postgres", "me@postgres, client backend"),
+    ] {
+        let backend = cluster.engine().txns.register_backend(kind);
+        backend.activity.lock().user_name = user.to_owned();
+        backend.activity.lock().database_name = database.to_owned();
+        backend.activity.lock().xact_start = base::sync::now_timestamp_us();
+        assert_eq!(told(&backend), format!("{who}|true"));
+    }
+}
+
 /// Whoever looks for what is wrong does not wait for a table that is locked: it is told what the catalog knows of its map.
 #[test]
 fn the_backlog_waits_for_nobody() {

@@ -24,6 +24,7 @@ impl JoinSpace<'_, '_> {
             rte,
             kind: RelKind::Values,
             needed: BTreeSet::new(),
+            needed_beside: BTreeSet::new(),
             quals: Vec::new(),
             tuples: 1.0,
             pages: 0.0,
@@ -211,11 +212,15 @@ pub(crate) fn column_width(c: &engine::catalog::model::Column) -> i32 {
 }
 
 /// Pages and tuples of a table now.
-fn table_size(g: &Global<'_>, table: &Table) -> Result<(f64, f64)> {
+fn table_size(g: &mut Global<'_>, table: &Arc<Table>) -> Result<(f64, f64)> {
     if table.storage.is_none() {
         return Ok((10.0, 1000.0));
     }
-    let mut pages = f64::from(g.catalog.relation_pages(table)?);
+    let now = g.catalog.relation_pages(table)?;
+    if !g.sizes.iter().any(|(t, _)| t.oid == table.oid) {
+        g.sizes.push((Arc::clone(table), now));
+    }
+    let mut pages = f64::from(now);
     if pages < 10.0 && table.reltuples < 0.0 {
         pages = 10.0;
     }

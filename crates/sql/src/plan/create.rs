@@ -109,11 +109,22 @@ impl JoinSpace<'_, '_> {
     }
 
     fn scan_parts(&mut self, rel: usize, quals: &[Expr]) -> Result<(TableScan, Vec<Expr>)> {
+        self.scan_without(rel, quals, &[])
+    }
+
+    /// A scan that does not yield the columns `left_out`.
+    fn scan_without(
+        &mut self,
+        rel: usize,
+        quals: &[Expr],
+        left_out: &[i32],
+    ) -> Result<(TableScan, Vec<Expr>)> {
         let rte = self.rels[rel].rte;
         let Some(table) = self.table(rel).cloned() else {
             bail!(INTERNAL_ERROR, "scan of something that is not a table");
         };
-        let needed: Vec<i32> = self.rels[rel].needed.iter().copied().collect();
+        let needed: Vec<i32> =
+            self.rels[rel].needed.iter().copied().filter(|c| !left_out.contains(c)).collect();
         let columns: Vec<Expr> = needed
             .iter()
             .map(|c| Expr::Var {
@@ -172,8 +183,8 @@ impl JoinSpace<'_, '_> {
                 told.exprs_mut().for_each(|e| *e = self.shifted(e));
                 node(NodeKind::SampleScan { scan, sample: sample.asked, told }, columns)
             }
-            PathKind::Index { rel, index, keys, quals, backward, index_only } => {
-                let (scan, columns) = self.scan_parts(*rel, quals)?;
+            PathKind::Index { rel, index, keys, quals, backward, index_only, left_out } => {
+                let (scan, columns) = self.scan_without(*rel, quals, left_out)?;
                 let keys = self.index_keys(*rel, keys);
                 let kind = NodeKind::IndexScan {
                     scan,

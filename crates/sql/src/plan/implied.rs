@@ -1,5 +1,6 @@
-//! Does a query's condition imply a partial index's predicate?
+//! Does a query's condition imply a partial index's predicate, and which conditions does that imply?
 
+use super::rels::JoinSpace;
 use super::selectivity::strip;
 use super::sub_links::constant;
 use base::Oid;
@@ -81,6 +82,32 @@ fn implies(q: &Expr, p: &Expr) -> bool {
 fn is_row(e: &Expr) -> bool {
     let ty = e.ty().oid;
     ty == oids::RECORD || types::type_info(ty).is_none()
+}
+
+impl JoinSpace<'_, '_> {
+    /// Columns of relation `i` that only conditions need which `predicate` implies.
+    pub(super) fn only_implied(
+        &self,
+        i: usize,
+        conditions: &[&Expr],
+        predicate: &[Expr],
+    ) -> Vec<i32> {
+        let rel = &self.rels[i];
+        if predicate.is_empty() {
+            return Vec::new();
+        }
+        let mut left_out: Vec<i32> = rel.needed.difference(&rel.needed_beside).copied().collect();
+        for e in conditions.iter().filter(|e| !implied(e, predicate)) {
+            e.walk(&mut |e| {
+                if let Expr::Var { levels_up: 0, rte, column, .. } = e
+                    && *rte == rel.rte
+                {
+                    left_out.retain(|c| c != column);
+                }
+            });
+        }
+        left_out
+    }
 }
 
 /// Longer lists are not taken apart.

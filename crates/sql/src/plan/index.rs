@@ -585,8 +585,17 @@ impl JoinSpace<'_, '_> {
         let leading = keys.iter().any(|k| k.column == 0) || forward.skips;
         let plain: Vec<i32> =
             index.columns.iter().map(|c| if c.expr.is_none() { c.column } else { 0 }).collect();
+        // What the predicate says of every row is not asked of each again; newer versions of rows are asked for all conditions by who
+        // locks them.
+        for (n, e) in rel.quals.iter().enumerate() {
+            used[n] |= !predicate.is_empty() && implied(e, &predicate);
+        }
+        let rest: Vec<Expr> =
+            all.iter().zip(&used).filter(|(_, u)| !**u).map(|(e, _)| (*e).clone()).collect();
+        let left_out = self.only_implied(i, &all, &predicate);
+        let needed = || rel.needed.iter().filter(|c| !left_out.contains(c));
         let covers = s.enable_indexonlyscan
-            && rel.needed.iter().all(|c| *c > 0 && plain.contains(c))
+            && needed().all(|c| *c > 0 && plain.contains(c))
             && !matches!(self.q.command, Command::Update | Command::Delete | Command::Merge if self.q.result_rte == Some(rel.rte));
         let order = self.index_order(index, columns, &keys);
         let reversed: Vec<PathKey> = order
@@ -601,14 +610,12 @@ impl JoinSpace<'_, '_> {
             param.is_empty() && (self.order_useful(&order) || self.order_useful(&reversed));
         // A scan that needs no column and has no condition counts rows by the visibility map: no index
         // is read faster.
-        let counts_only = rel.needed.is_empty() && all.is_empty();
+        let counts_only = needed().next().is_none() && all.is_empty();
         // A partial index holds only rows that its predicate lets through: that alone is worth a scan.
         let partial = index.predicate.is_some();
         if !leading && !sorted && !partial && (!covers || counts_only) {
             return;
         }
-        let rest: Vec<Expr> =
-            all.iter().zip(&used).filter(|(_, u)| !**u).map(|(e, _)| (*e).clone()).collect();
         // What of it the conditions on its columns leave.
         let of_index: Vec<&Expr> = on.iter().flat_map(|c| c.quals.iter().copied()).collect();
         let and_predicate = |quals: &[&Expr]| {
@@ -713,6 +720,7 @@ impl JoinSpace<'_, '_> {
                         quals: rest.clone(),
                         backward,
                         index_only: covers,
+                        left_out: left_out.clone(),
                     },
                     rels: RelSet::one(i),
                     rows,

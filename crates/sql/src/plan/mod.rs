@@ -139,6 +139,8 @@ pub struct Plan {
     pub output: Vec<OutputColumn>,
     /// Relations used, with the privileges needed on them.
     pub relations: Vec<RelationUse>,
+    /// The tables whose sizes the planner went by, with their pages of then.
+    pub sizes: Vec<(Arc<Table>, u32)>,
     /// Parameters' values would have told the planner much: a plan made for them may be of another order.
     pub by_values: bool,
     /// What has constants only and still no value: it fails in the session, or has one only there.

@@ -62,6 +62,8 @@ pub(crate) enum PathKind {
         quals: Vec<Expr>,
         backward: bool,
         index_only: bool,
+        /// Columns of the relation that are left out: only conditions that the index's predicate implies need them.
+        left_out: Vec<i32>,
     },
     /// Several indexes' TIDs.
     Bitmap { rel: usize, arms: Vec<(Arc<Index>, Vec<IndexKey>)>, quals: Vec<Expr> },

@@ -84,6 +84,8 @@ pub(crate) struct Rel {
     pub kind: RelKind,
     /// Columns that the scan yields.
     pub needed: BTreeSet<i32>,
+    /// Those of them that somebody needs beside its own conditions.
+    pub needed_beside: BTreeSet<i32>,
     /// Conditions on it alone.
     pub quals: Vec<Expr>,
     pub tuples: f64,
@@ -547,11 +549,23 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
     /// Notes the columns that conditions need. Called once, before paths are made.
     pub(crate) fn note_qual_columns(&mut self) {
         let mut exprs: Vec<Expr> = self.quals.iter().map(|q| q.expr.clone()).collect();
-        exprs.extend(self.rels.iter().flat_map(|r| r.quals.iter().cloned()));
         exprs.extend(self.rels.iter().flat_map(|r| r.lateral_args.iter().map(|a| a.1.clone())));
         exprs.extend(self.constant_quals.iter().cloned());
-        exprs.extend(self.classes.iter().flat_map(|c| c.members.iter().map(|m| m.0.clone())));
+        // What equals a constant, and nothing of another relation, is in the relation's conditions and nowhere else.
+        let (alone, joined): (Vec<_>, Vec<_>) = self.classes.iter().partition(|c| {
+            let mut of_rels = c.members.iter().map(|m| m.1).filter(|rels| !rels.is_empty());
+            let first = of_rels.next().unwrap_or(RelSet::EMPTY);
+            c.constant && first.count() <= 1 && of_rels.all(|rels| rels == first)
+        });
+        let members = |c: &&EquivalenceClass| c.members.iter().map(|m| m.0.clone()).collect();
+        exprs.extend(joined.iter().flat_map::<Vec<Expr>, _>(members));
+        let of_conditions: Vec<Expr> = alone.iter().flat_map::<Vec<Expr>, _>(members).collect();
         self.note_needed(exprs.iter(), false);
+        for rel in &mut self.rels {
+            rel.needed_beside = rel.needed.clone();
+        }
+        let own: Vec<Expr> = self.rels.iter().flat_map(|r| r.quals.iter().cloned()).collect();
+        self.note_needed(own.iter().chain(&of_conditions), false);
     }
 
     /// True if a variable is needed above the join of `rels`.

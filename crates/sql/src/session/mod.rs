@@ -24,6 +24,7 @@ mod extended;
 pub mod fates;
 mod lock_table;
 mod notify;
+mod plan_sizes;
 mod portal;
 mod prepared;
 mod roles;

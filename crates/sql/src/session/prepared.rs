@@ -1,5 +1,6 @@
 //! Prepared statements: text, meaning, plan.
 
+use super::plan_sizes::PlanSizes;
 use super::state::SessionState;
 use super::{Session, SessionEnv};
 use crate::analyse::{self, ParamTypes};
@@ -30,6 +31,7 @@ struct CachedPlan {
     search_path: Rc<[String]>,
     /// What [`Session::imports`] was.
     imports: u64,
+    sizes: PlanSizes,
 }
 
 /// A statement's meaning, and under which catalogs and settings it was found.
@@ -170,6 +172,7 @@ impl Prepared {
             && cached.imports == session.imports.get()
             && (Rc::ptr_eq(&cached.search_path, &path) || cached.search_path == path)
             && state.catalog.still_good(&mut cached.generation, &cached.footing)
+            && cached.sizes.still()
         {
             return Ok(Arc::clone(&cached.plan));
         }
@@ -192,6 +195,7 @@ impl Prepared {
         if !state.catalog.is_dirty() {
             footing.add(more);
             let plan = Arc::clone(&plan);
+            let sizes = PlanSizes::of(&plan, state.cluster.storage());
             let query = plan.by_values.then(|| Rc::new(query));
             *self.plan.borrow_mut() = Some(CachedPlan {
                 plan,
@@ -202,6 +206,7 @@ impl Prepared {
                 footing,
                 search_path: path,
                 imports: session.imports.get(),
+                sizes,
             });
         }
         Ok(plan)

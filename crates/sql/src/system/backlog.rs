@@ -74,16 +74,21 @@ impl Holder {
         Ok(oldest)
     }
 
-    /// `postgres@db, idle in transaction, psql`
+    /// `postgres@db, idle in transaction, psql`; of what is no session, or none yet, as much as is known.
     fn describe(&self) -> String {
         let a = self.backend.activity.lock();
-        let mut text = format!("{}@{}", a.user_name, a.database_name);
-        let more = [a.state.name().unwrap_or(self.backend.kind.name()), &a.application_name];
-        for word in more.iter().filter(|w| !w.is_empty()) {
-            text.push_str(", ");
-            text.push_str(word);
-        }
-        text
+        let kind = self.backend.kind.name();
+        let state = a.state.name().unwrap_or(kind);
+        let who = match (a.user_name.as_str(), a.database_name.as_str()) {
+            ("", "") => kind.to_owned(),
+            ("", database) => format!("{kind} in {database}"),
+            (user, "") => user.to_owned(),
+            (user, database) => format!("{user}@{database}"),
+        };
+        let more = (!a.user_name.is_empty() || state != kind).then_some(state);
+        let words = [Some(who.as_str()), more, Some(&a.application_name)];
+        let words: Vec<&str> = words.into_iter().flatten().filter(|w| !w.is_empty()).collect();
+        words.join(", ")
     }
 }
 

@@ -58,6 +58,7 @@ mod ordered_aggregates;
 mod outer_aggregates;
 mod owned;
 mod owners_rights;
+mod partial_indexes;
 mod parts;
 mod plan_shapes;
 mod plans;

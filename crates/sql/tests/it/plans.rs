@@ -281,3 +281,55 @@ fn a_kept_statement_holds_no_files() {
         assert_eq!(s.run(other), count, "{limit} kB: {shape}");
     }
 }
+
+/// Queues are empty when their clients connect and prepare.
+#[test]
+fn a_plan_goes_when_a_table_has_become_much_larger_or_smaller() {
+    let db = Database::new();
+    let (mut s, mut other) = (db.session(), db.session());
+    let is = |s: &mut Connection, execute: &str, wanted: &str| {
+        let plan = s.run(&format!("EXPLAIN (COSTS OFF) {execute}"));
+        assert!(plan.contains(wanted), "{execute}: {plan}");
+    };
+    s.run_each(&[
+        "CREATE TABLE q (id int PRIMARY KEY, state int, filler text) WITH (autovacuum_enabled = off)",
+        "CREATE INDEX q_state ON q (state)",
+        "INSERT INTO q SELECT g, g, repeat('x', 200) FROM generate_series(1, 10) g",
+        "VACUUM ANALYZE q",
+        "SET plan_cache_mode = force_generic_plan",
+        "PREPARE one(int) AS SELECT id FROM q WHERE state = $1",
+        "PREPARE none AS SELECT count(*) FROM q WHERE state = 7",
+        "PREPARE change(int) AS UPDATE q SET filler = 'y' WHERE state = $1",
+        "PREPARE put(int) AS INSERT INTO q VALUES ($1, $1, repeat('x', 200))",
+    ]);
+    s.check(&[("EXECUTE one(3)", "3"), ("EXECUTE none", "1")]);
+    s.run_each(&["EXECUTE change(3)", "EXECUTE put(11)"]);
+    for execute in ["EXECUTE one(3)", "EXECUTE none", "EXECUTE change(3)"] {
+        is(&mut s, execute, "Seq Scan on q");
+    }
+    // A few pages more change nothing.
+    other
+        .run_each(&["INSERT INTO q SELECT g, g, repeat('x', 200) FROM generate_series(12, 300) g"]);
+    let before = s.session.plans_made();
+    s.check(&[("EXECUTE one(3)", "3"), ("EXECUTE none", "1")]);
+    assert_eq!(s.session.plans_made(), before);
+    other.run_each(&[
+        "INSERT INTO q SELECT g, g, repeat('x', 200) FROM generate_series(301, 3000) g",
+    ]);
+    s.check(&[("EXECUTE one(3)", "3"), ("EXECUTE none", "1")]);
+    for execute in ["EXECUTE one(3)", "EXECUTE none", "EXECUTE change(3)"] {
+        is(&mut s, execute, "q_state");
+    }
+    // That's once; who does not read the table is not concerned.
+    let before = s.session.plans_made();
+    s.check(&[("EXECUTE one(3)", "3"), ("EXECUTE none", "1")]);
+    s.run_each(&["EXECUTE put(3001)", "EXECUTE change(3)"]);
+    assert_eq!(s.session.plans_made(), before);
+    // VACUUM by others: the same tuples, fewer pages.
+    other.run_each(&["DELETE FROM q WHERE id > 10"]);
+    let mut old = db.session();
+    old.run_each(&["SET plan_cache_mode = force_generic_plan"]);
+    other.run_each(&["VACUUM q"]);
+    s.check(&[("EXECUTE one(3)", "3"), ("EXECUTE none", "1")]);
+    is(&mut s, "EXECUTE one(3)", "Seq Scan on q");
+}

@@ -155,6 +155,65 @@ fn readers_go_on_while_the_end_is_cut_off() {
     w.check();
 }
 
+/// Most rows live for a round or two and some for twenty: there are some 500 at a time, where there once were 6000.
+#[test]
+fn a_table_that_churns_becomes_as_small_as_its_rows() {
+    let w = World::new();
+    w.load(6000, b"some value of middling length");
+    w.change(|k| k % 9 != 0, None);
+    let before = w.vacuum(&VacuumOptions::default()).pages_after;
+    let mut after = before;
+    for round in 0..40 {
+        let first = 6000 + round * 200;
+        w.load_more(first..first + 200, b"some value of middling length");
+        let lives = |k: i32| if k * 7919 % 30 == 0 { 20 } else { 1 + k * 7919 % 2 };
+        w.change(|k| (k - 6000).div_euclid(200).max(-1) + lives(k) <= round, None);
+        after = w.vacuum_unchecked(&VacuumOptions::default()).unwrap().pages_after;
+    }
+    assert!(after * 4 < before, "{after} of {before}, {} rows", w.count());
+    w.check();
+}
+
+/// Who loads the table in one transaction may do so for long: there is nothing to wait for.
+#[test]
+fn it_does_not_stand_behind_a_long_transaction() {
+    let w = World::new();
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let writer = w.begin();
+    writer.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+    let r = w.vacuum_unchecked(&VacuumOptions::default()).unwrap();
+    assert_eq!(r.pages_after, r.pages_before);
+    let told = |what: &str| w.said.lock().unwrap().iter().any(|s| s.contains(what));
+    assert!(told("conflicting lock request of a long transaction"));
+    writer.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.vacuum(&VacuumOptions::default()).pages_after, 0);
+}
+
+#[test]
+fn it_does_not_wait_for_an_end_that_is_in_use_again() {
+    let w = World::new();
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let writer = w.begin();
+    writer.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+    let w = &w;
+    let refused = base::stop::arm("vacuum.truncate.refused");
+    let r = std::thread::scope(|s| {
+        let subject = refused.subject();
+        let run = s.spawn(move || subject.run(|| w.vacuum_unchecked(&VacuumOptions::default())));
+        refused.wait_reached();
+        w.load_more(3000..9000, b"some value of middling length");
+        refused.release();
+        run.join().unwrap().unwrap()
+    });
+    assert_eq!(r.pages_after, r.pages_before);
+    let told = |what: &str| w.said.lock().unwrap().iter().any(|s| s.contains(what));
+    assert!(told("conflicting lock request: the end is in use again"));
+    writer.commit(CommitExtras::default()).unwrap();
+    assert_eq!(w.count(), 6000);
+}
+
 /// Index entries lead there: what is put there later would be found by them.
 #[test]
 fn an_end_with_dead_line_pointers_is_not_cut_off() {
