@@ -157,9 +157,9 @@ fn an_index_that_was_not_read_keeps_its_size() {
     s.check(&[(INDEXES, "t_part|2000\nt_pkey|20000")]);
     s.run_each(&["VACUUM t"]);
     s.check(&[(INDEXES, "t_part|2000\nt_pkey|20000")]);
-    // So few are looked up.
+    // So few are looked up; a partial index keeps its share of the table, whichever went.
     s.run_each(&["DELETE FROM t WHERE a % 1000 = 1", "VACUUM (INDEX_CLEANUP) t"]);
-    s.check(&[(INDEXES, "t_part|1980\nt_pkey|19980")]);
+    s.check(&[(INDEXES, "t_part|1998\nt_pkey|19980")]);
 }
 
 /// VACUUM reads only those that have something to be cleaned: ANALYZE after it tells of all.

@@ -1,9 +1,9 @@
-use crate::support::World;
+use crate::support::{TABLE, World};
 use base::{BlockNumber, Fork};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use txn::CommitExtras;
+use txn::{CommitExtras, LockMode, Wait};
 use vacuum::quiet::{PageHistory, Seen};
 use vacuum::report::IndexBypass;
 use vacuum::{IndexCleanup, ThrottleSettings, VacuumOptions};
@@ -209,7 +209,10 @@ fn vacuum_under_load_loses_nothing() {
             s.spawn(move || {
                 for i in 0..4 {
                     let value = format!("{n} {i}");
-                    w.change(|k| k % 2 == n, Some(value.as_bytes()));
+                    let t = w.begin();
+                    // Or VACUUM cuts the end off that they write to.
+                    t.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+                    w.change_in(t, |k| k % 2 == n, Some(value.as_bytes()));
                 }
             });
         }

@@ -402,7 +402,11 @@ impl World {
 
     /// Deletes or updates (not HOT) the visible rows that `pick` takes.
     pub fn change(&self, pick: impl Fn(i32) -> bool, new_value: Option<&[u8]>) {
-        let t = self.begin();
+        self.change_in(self.begin(), pick, new_value);
+    }
+
+    /// As [`World::change`], in a transaction of the caller's, which ends.
+    pub fn change_in(&self, t: Transaction, pick: impl Fn(i32) -> bool, new_value: Option<&[u8]>) {
         let rows = self.rows(&t.take_snapshot());
         for (key, (tid, _)) in rows {
             if !pick(key) {
