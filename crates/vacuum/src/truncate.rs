@@ -69,18 +69,13 @@ pub fn truncate(
             if keep_writers_out(target, context, patience(attempt))? {
                 break;
             }
-            let why = if end_in_use(target, len)? {
-                Some(": the end is in use again")
-            } else if attempt.is_multiple_of(LASTING) && any_still(&mut before, target, context) {
-                Some(" of a long transaction")
-            } else {
-                (start.elapsed() > LOCK_TIMEOUT).then_some("")
-            };
-            if let Some(why) = why {
+            let in_vain = end_in_use(target, len)?
+                || attempt.is_multiple_of(LASTING) && any_still(&mut before, target, context);
+            if in_vain || start.elapsed() > LOCK_TIMEOUT {
                 context.say(
                     Message::Verbose,
                     format!(
-                        "\"{}\": stopping truncate due to conflicting lock request{why}",
+                        "\"{}\": stopping truncate due to conflicting lock request",
                         target.facts.table
                     ),
                 );
