@@ -35,6 +35,8 @@ struct State {
     armed: bool,
     /// So many more arrivals pass.
     pass: usize,
+    /// How often those held were let on.
+    let_on: usize,
 }
 
 /// Marks a place where a test can hold the thread.
@@ -55,7 +57,7 @@ pub fn arm(name: &'static str) -> Armed {
 /// Arms the point `name`: its subjects pass it `n` times, whichever of them, before it holds them.
 pub fn arm_at(name: &'static str, n: usize) -> Armed {
     ARMED.fetch_add(1, Ordering::SeqCst);
-    let state = Mutex::new(State { waiting: 0, over: 0, armed: true, pass: n });
+    let state = Mutex::new(State { waiting: 0, over: 0, armed: true, pass: n, let_on: 0 });
     Armed(Arc::new(Point { name, state, changed: Condvar::new() }))
 }
 
@@ -100,6 +102,14 @@ impl Armed {
             }
         }
         state.waiting > 0
+    }
+
+    /// Lets the threads held go on; the point is passed `n` times more before it holds again.
+    pub fn let_on(&self, n: usize) {
+        let mut state = self.0.state.lock();
+        (state.waiting, state.pass) = (0, n);
+        state.let_on += 1;
+        self.0.changed.notify_all();
     }
 
     /// Lets the threads held go on, and disarms the point.
@@ -157,10 +167,13 @@ pub fn reached(name: &'static str) {
     }
     state.waiting += 1;
     point.changed.notify_all();
-    while state.armed {
+    let before = state.let_on;
+    while state.armed && state.let_on == before {
         point.changed.wait(&mut state);
     }
-    state.waiting -= 1;
+    if state.let_on == before {
+        state.waiting -= 1;
+    }
 }
 
 #[cfg(test)]
@@ -209,6 +222,8 @@ mod tests {
             let work = move || subject.run(|| (0..times).for_each(|_| stop_point!("test.often")));
             let run = std::thread::spawn(work);
             assert_eq!(third.is_reached(), held);
+            third.let_on(0);
+            assert!(!third.is_reached());
             drop(third);
             run.join().unwrap();
         }
