@@ -8,6 +8,7 @@
 //! A `Code` is immutable and `Send + Sync`; everything that changes during evaluation is in the
 //! [`EvalContext`](crate::eval::EvalContext).
 
+use crate::any_of::AnyOf;
 use crate::tree::{BoolTestKind, Expr, RowCompareOp, SqlValueFunction, SubLinkKind, TypeRef};
 use base::{Oid, Result, bail, err};
 use std::collections::HashMap;
@@ -161,12 +162,13 @@ pub enum Code {
         args: Box<[Code]>,
         ty: Oid,
     },
-    /// `x op ANY (array)`
+    /// `x op ANY (array)` by calling the operator
     ScalarArray {
         call: Box<CallCode>,
         any: bool,
-        hashed: Option<Box<HashedArray>>,
     },
+    /// `x op ANY (array)` by comparing
+    AnyOf(Box<(crate::any_of::AnyOf, Code, Code)>),
     /// ARRAY[…]
     Array {
         elements: Box<[Code]>,
@@ -235,13 +237,6 @@ pub enum Code {
     NextValue(u32, Oid),
     /// SQL/JSON's own expressions.
     Json(Box<crate::json::JsonCode>),
-}
-
-/// Constants of an IN list, for look-up instead of comparison one by one.
-pub struct HashedArray {
-    pub(crate) ints: std::collections::HashSet<i64>,
-    pub(crate) texts: std::collections::HashSet<Text>,
-    pub(crate) has_null: bool,
 }
 
 impl std::fmt::Debug for Code {
@@ -417,7 +412,26 @@ fn text_like(t: Oid) -> bool {
 }
 
 /// Types whose operators compare by their B-tree order, and whose values are costly to copy for a call.
-const ORDERED: [Oid; 4] = [oids::NUMERIC, oids::INTERVAL, oids::BYTEA, oids::UUID];
+const ORDERED: [Oid; 8] = [
+    oids::NUMERIC,
+    oids::INTERVAL,
+    oids::BYTEA,
+    oids::UUID,
+    oids::BPCHAR,
+    oids::FLOAT4,
+    oids::TIMETZ,
+    oids::ANYENUM,
+];
+
+/// The type by whose order values of two types compare, if the operators do not have to be called for it.
+pub(crate) fn comparable(a: Oid, b: Oid) -> Option<Oid> {
+    match (a, b) {
+        (a, b) if int_like(a, b) => Some(oids::INT8),
+        (a, b) if text_like(a) && text_like(b) => Some(oids::TEXT),
+        (a, b) if a == b && (a == oids::FLOAT8 || ORDERED.contains(&a)) => Some(a),
+        _ => None,
+    }
+}
 
 fn compile_comparison(op: CompareOp, a: Oid, b: Oid, args: &[Expr]) -> Result<Option<Code>> {
     let [l, r] = args else { return Ok(None) };
@@ -493,14 +507,16 @@ pub fn compile(e: &Expr) -> Result<Code> {
             }
         }
         Expr::ScalarArrayOp { function, any, left, array, .. } => {
-            let hashed = hashed_array(*function, *any, array);
+            if let Some(any_of) = AnyOf::made(*function, *any, array) {
+                return Ok(Code::AnyOf(Box::new((any_of, compile(left)?, compile(array)?))));
+            }
             let arg_types = [left.ty(), array.ty()];
             let args = Box::new([compile(left)?, compile(array)?]);
             let mut code = call(*function, args, &arg_types, TypeRef::of(oids::BOOL))?;
             if let Some(f) = types::facts::proc(Oid(*function)) {
                 code.arg_types = f.args.into();
             }
-            Code::ScalarArray { call: Box::new(code), any: *any, hashed }
+            Code::ScalarArray { call: Box::new(code), any: *any }
         }
         Expr::And(args) => Code::And(all(args)?),
         Expr::Or(args) => Code::Or(all(args)?),
@@ -614,34 +630,4 @@ pub fn compile(e: &Expr) -> Result<Code> {
             return Err(err!(INTERNAL_ERROR, "expression was not planned: {e:?}"));
         }
     })
-}
-
-/// A set for `x = ANY (constants)` when there are enough of them.
-fn hashed_array(function: u32, any: bool, array: &Expr) -> Option<Box<HashedArray>> {
-    let (op, a, b) = comparison(Oid(function))?;
-    let Expr::Const(c) = array else { return None };
-    let Datum::Array(v) = &c.value else { return None };
-    let matches_op = (any && op == CompareOp::Eq) || (!any && op == CompareOp::Ne);
-    let ints = int_like(a, b);
-    if !matches_op || v.elements.len() < 9 || !(ints || (text_like(a) && text_like(b))) {
-        return None;
-    }
-    let mut set = HashedArray {
-        ints: std::collections::HashSet::new(),
-        texts: std::collections::HashSet::new(),
-        has_null: false,
-    };
-    for e in &v.elements {
-        match e {
-            Datum::Null => set.has_null = true,
-            Datum::Text(t) if !ints => {
-                set.texts.insert(t.clone());
-            }
-            other if ints => {
-                set.ints.insert(int_of(other)?);
-            }
-            _ => return None,
-        }
-    }
-    Some(Box::new(set))
 }

@@ -75,8 +75,9 @@ fn out_of_range(w: IntWidth) -> base::Error {
     }
 }
 
+/// Arithmetic on integers of at most this width.
 #[inline]
-fn arith(op: ArithOp, w: IntWidth, a: i64, b: i64) -> Result<Datum> {
+fn arith(op: ArithOp, w: IntWidth, a: i64, b: i64) -> Result<i64> {
     let r = match op {
         ArithOp::Add => a.checked_add(b),
         ArithOp::Sub => a.checked_sub(b),
@@ -85,11 +86,21 @@ fn arith(op: ArithOp, w: IntWidth, a: i64, b: i64) -> Result<Datum> {
         ArithOp::Div => a.checked_div(b),
         ArithOp::Mod => Some(a.checked_rem(b).unwrap_or(0)),
     };
-    let Some(r) = r else { return Err(out_of_range(w)) };
+    let fits = |r: &i64| match w {
+        IntWidth::Int8 => true,
+        IntWidth::Int4 => i32::try_from(*r).is_ok(),
+        IntWidth::Int2 => i16::try_from(*r).is_ok(),
+    };
+    r.filter(fits).ok_or_else(|| out_of_range(w))
+}
+
+/// An integer of this width, which it fits.
+#[inline]
+fn int_datum(w: IntWidth, r: i64) -> Datum {
     match w {
-        IntWidth::Int8 => Ok(Datum::Int8(r)),
-        IntWidth::Int4 => i32::try_from(r).map(Datum::Int4).map_err(|_| out_of_range(w)),
-        IntWidth::Int2 => i16::try_from(r).map(Datum::Int2).map_err(|_| out_of_range(w)),
+        IntWidth::Int8 => Datum::Int8(r),
+        IntWidth::Int4 => Datum::Int4(r as i32),
+        IntWidth::Int2 => Datum::Int2(r as i16),
     }
 }
 
@@ -231,7 +242,23 @@ impl Code {
             Code::Slot(i) => Ok(int_of(&row[*i])),
             Code::Const(d) => Ok(int_of(d)),
             Code::Param(i) => Ok(int_of(param(cx, *i)?)),
+            Code::IntArith(op, w, lr) => Code::calculated(*op, *w, lr, row, cx),
             _ => Ok(int_of(&self.eval(row, cx)?)),
+        }
+    }
+
+    /// Arithmetic on integers; None is NULL.
+    #[inline]
+    fn calculated(
+        op: ArithOp,
+        w: IntWidth,
+        lr: &(Code, Code),
+        row: &[Datum],
+        cx: &EvalContext<'_>,
+    ) -> Result<Option<i64>> {
+        match (lr.0.eval_int(row, cx)?, lr.1.eval_int(row, cx)?) {
+            (Some(a), Some(b)) => arith(op, w, a, b).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -334,6 +361,18 @@ impl Code {
                 Some(same == *negated)
             }
             Code::ScalarArray { .. } => self.scalar_array(row, cx)?,
+            Code::AnyOf(parts) => {
+                let (test, left, array) = &**parts;
+                let (mut x, mut y) = (Datum::Null, Datum::Null);
+                let left = left.eval_ref(row, cx, &mut x)?;
+                if !test.needs_array() {
+                    return Ok(test.of_known(left));
+                }
+                match array.eval_ref(row, cx, &mut y)? {
+                    Datum::Array(array) => test.of(left, &array.elements),
+                    _ => None,
+                }
+            }
             Code::RowCompare { op, left, right, types } => {
                 for i in 0..left.len() {
                     let (a, b) = (left[i].eval(row, cx)?, right[i].eval(row, cx)?);
@@ -361,22 +400,8 @@ impl Code {
     }
 
     fn scalar_array(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Option<bool>> {
-        let Code::ScalarArray { call, any, hashed } = self else { return Ok(None) };
+        let Code::ScalarArray { call, any } = self else { return Ok(None) };
         let left = call.args[0].eval(row, cx)?;
-        if let Some(set) = hashed
-            && call.strict
-        {
-            let found = match &left {
-                Datum::Null => return Ok(None),
-                Datum::Text(t) => set.texts.contains(t),
-                other => int_of(other).is_some_and(|v| set.ints.contains(&v)),
-            };
-            return Ok(match (found, set.has_null) {
-                (true, _) => Some(*any),
-                (false, true) => None,
-                (false, false) => Some(!*any),
-            });
-        }
         let mut scratch = Datum::Null;
         let Datum::Array(array) = call.args[1].eval_ref(row, cx, &mut scratch)? else {
             return Ok(None);
@@ -411,10 +436,7 @@ impl Code {
             Code::CaseValue => cx.case_values.borrow().last().cloned().unwrap_or(Datum::Null),
             Code::SubLinkColumn(i) => cx.sub_row.borrow().get(*i).cloned().unwrap_or(Datum::Null),
             Code::IntArith(op, w, lr) => {
-                let (Some(a), Some(b)) = (lr.0.eval_int(row, cx)?, lr.1.eval_int(row, cx)?) else {
-                    return Ok(Datum::Null);
-                };
-                arith(*op, *w, a, b)?
+                Code::calculated(*op, *w, lr, row, cx)?.map_or(Datum::Null, |r| int_datum(*w, r))
             }
             Code::NumericArith(op, lr) => deeper(cx, || {
                 let (mut x, mut y) = (Datum::Null, Datum::Null);

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod any_of;
 pub mod array;
 pub mod code;
 pub mod eval;

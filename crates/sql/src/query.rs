@@ -418,6 +418,8 @@ pub enum JoinKind {
     Anti,
     /// Planner's: rows of right without a match.
     RightAnti,
+    /// Planner's: rows of right with a match.
+    RightSemi,
 }
 
 /// DISTINCT

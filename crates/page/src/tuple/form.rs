@@ -71,6 +71,12 @@ impl TupleDesc {
         let start = *self.fixed.get(n)? as usize;
         Some(start..start + width)
     }
+    /// The last attribute up to `n` whose place in a tuple without nulls does not depend on the values, and that place.
+    #[inline]
+    pub(super) fn known_start(&self, n: usize) -> Option<(usize, usize)> {
+        let last = n.min(self.fixed.len().checked_sub(1)?);
+        Some((last, self.fixed[last] as usize))
+    }
     /// Where the first `n` attributes of a tuple without nulls end, if that does not depend on their values.
     pub(super) fn fixed_end(&self, n: usize) -> Option<usize> {
         let Some(last) = n.checked_sub(1) else { return Some(0) };
@@ -303,6 +309,18 @@ pub(super) fn varlena(
         }
         _ => Err("tuple is damaged: padding before a short value"),
     }
+}
+
+/// Where the value at `at` (as [`varlena`] takes it) ends, by its header alone.
+#[inline]
+pub(super) fn varlena_end(data: &[u8], at: usize, to: u8) -> Result<usize, &'static str> {
+    let first = *data.get(at).ok_or(DAMAGED)?;
+    if first & 1 == 1 {
+        return Ok(at + if first == EXTERNAL { EXTERNAL_SIZE } else { usize::from(first >> 1) });
+    }
+    let start = align(at, to);
+    let b = data.get(start..start + 4).ok_or(DAMAGED)?;
+    Ok(start + (u32::from_le_bytes([b[0], b[1], b[2], b[3]]) >> 2) as usize)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod header;
 mod key_stub;
 mod split;
 mod varlena;
+mod walk;
 
 pub use form::{
     AttrValue, PhysicalAttr, TupleDesc, deform, form_tuple, form_values, form_values_into,
@@ -35,3 +36,4 @@ pub use varlena::{
     COMPRESSED_HEADER, EXTERNAL_SIZE, MAX_SHORT, MAX_VALUE_SIZE, ToastPointer, VARLENA_HEADER,
     plain_varlena_size,
 };
+pub use walk::TupleWalk;

@@ -92,6 +92,12 @@ impl Batch {
         self.len += 1;
         debug_assert_eq!(self.data.len(), self.len * self.width);
     }
+    /// Adds a row of NULLs, to be changed.
+    #[inline]
+    pub fn push_nulls(&mut self) {
+        self.data.resize_with(self.data.len() + self.width, Datum::default);
+        self.len += 1;
+    }
     /// Adds a value of a row that [`Batch::end_row`] ends.
     #[inline]
     pub fn push_value(&mut self, value: Datum) {

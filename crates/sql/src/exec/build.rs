@@ -33,6 +33,7 @@ use expr::tree::AggregateCall;
 use expr::{Expr, TypeRef};
 use heap::TupleSlot;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -122,12 +123,36 @@ fn types_of(node: &PlanNode) -> Vec<Oid> {
     node.columns.iter().map(|c| c.ty().oid).collect()
 }
 
+/// True if a node's rows depend on parameters that are set above it, or may: those of its own nested loops make no difference.
 fn has_params(node: &PlanNode) -> bool {
-    let uses =
-        |e: &Expr| e.any(&mut |e| matches!(e, Expr::ExecParam { .. } | Expr::SubPlan { .. }));
-    let mut found = false;
-    each_expr(node, &mut |e| found = found || uses(e));
-    found || node.children().into_iter().any(has_params)
+    let mut sub_plans = false;
+    let open = open_params(node, &mut sub_plans);
+    sub_plans || !open.is_empty()
+}
+
+/// The parameters that a node and those below it use, without those that they set themselves.
+fn open_params(node: &PlanNode, sub_plans: &mut bool) -> BTreeSet<usize> {
+    let mut used = BTreeSet::new();
+    each_expr(node, &mut |e| {
+        e.walk(&mut |e| match e {
+            Expr::ExecParam { index, .. } => {
+                used.insert(*index);
+            }
+            Expr::SubPlan { .. } => *sub_plans = true,
+            _ => {}
+        });
+    });
+    if let NodeKind::NestLoop { left, right, params, .. } = &node.kind {
+        let mut inner = open_params(right, sub_plans);
+        params.iter().for_each(|(index, _)| {
+            inner.remove(index);
+        });
+        used.extend(open_params(left, sub_plans));
+        used.extend(inner);
+    } else {
+        node.children().into_iter().for_each(|c| used.extend(open_params(c, sub_plans)));
+    }
+    used
 }
 
 /// Calls `f` on every expression of a node itself.

@@ -183,6 +183,8 @@ pub(crate) struct HashState {
     hash: u64,
     open: bool,
     matched: bool,
+    /// How many rows of the table a right semi join has given.
+    met: usize,
     /// Unmatched right rows are being handed out from here.
     unmatched: Option<usize>,
     ended: bool,
@@ -312,6 +314,7 @@ impl HashJoinNode {
             part.left.rewind()?;
             part.right.rewind()?;
             self.state.table.clear();
+            self.state.met = 0;
             self.state.table.width = self.right_width;
             if self.load(&mut part.right, part.depth < DEEPEST, limit, cx)? {
                 self.state.table.index();
@@ -402,6 +405,11 @@ impl HashJoinNode {
         cx.poll()?;
         let s = &mut self.state;
         s.at = 0;
+        // Each row is given once: there is none left to find a match for.
+        if self.kind == JoinKind::RightSemi && s.met == s.table.len() {
+            s.left.reset(self.left_width);
+            return Ok(false);
+        }
         if !s.spilled {
             // An empty table decides some joins without looking at the left side.
             if s.table.len() == 0
@@ -504,7 +512,9 @@ impl Node for HashJoinNode {
                 }
                 let i = s.chain as usize;
                 s.chain = s.table.after(s.chain);
-                if s.table.hashes[i] != s.hash
+                let given = self.kind == JoinKind::RightSemi && s.table.matched[i];
+                if given
+                    || s.table.hashes[i] != s.hash
                     || !HashJoinNode::same_keys(&self.keys, s.left.row(s.at), s.table.row(i), cx)?
                 {
                     continue;
@@ -523,6 +533,7 @@ impl Node for HashJoinNode {
                 }
                 s.matched = true;
                 s.table.matched[i] = true;
+                s.met += 1;
                 if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
                     s.chain = NONE;
                     break;

@@ -6,8 +6,7 @@ use engine::catalog::model::Table;
 use engine::kept::{KeptValue, may_be_late};
 use expr::Expr;
 use heap::Heap;
-use page::tuple::{AttrValue, TupleDesc, TupleView, deform};
-use smallvec::SmallVec;
+use page::tuple::{AttrValue, TupleDesc, TupleView, TupleWalk};
 use types::Datum;
 
 /// Which columns of a table's tuples become which columns of rows.
@@ -17,10 +16,7 @@ pub(crate) struct RowReader {
     missing: Vec<Option<Datum>>,
     columns: Vec<i32>,
     table: Oid,
-    /// Attributes to take apart for the columns of the filter, and for all.
-    first_attrs: usize,
-    all_attrs: usize,
-    /// Positions that the filter needs, and the others.
+    /// Positions that the filter needs, and the others, both in the order in which a tuple has them.
     first: Vec<usize>,
     rest: Vec<usize>,
     /// Positions whose long values are left where they are (see [`super::late`]).
@@ -39,18 +35,15 @@ impl RowReader {
                 }
             });
         }
-        let (first, rest): (Vec<usize>, Vec<usize>) = (0..columns.len()).partition(|i| used[*i]);
-        let attrs = |list: &[usize]| {
-            list.iter().map(|i| usize::try_from(columns[*i]).unwrap_or(0)).max().unwrap_or(0)
-        };
+        let mut positions: Vec<usize> = (0..columns.len()).collect();
+        positions.sort_by_key(|i| columns[*i]);
+        let (first, rest): (Vec<usize>, Vec<usize>) = positions.iter().partition(|i| used[**i]);
         RowReader {
             desc: engine::relation::tuple_desc(&table.columns),
             types: table.columns.iter().map(|c| c.ty.oid).collect(),
             missing: table.columns.iter().map(|c| c.missing.clone()).collect(),
             columns: columns.to_vec(),
             table: table.oid,
-            first_attrs: attrs(&first),
-            all_attrs: attrs(&rest).max(attrs(&first)),
             first,
             rest,
             late: vec![false; columns.len()],
@@ -70,10 +63,11 @@ impl RowReader {
         self.columns.len()
     }
 
+    #[inline]
     fn value(
         &self,
         position: usize,
-        attrs: &[AttrValue<'_>],
+        walk: &mut TupleWalk<'_, '_>,
         tuple: &TupleView<'_>,
         tid: Tid,
         heap: &Heap,
@@ -81,7 +75,7 @@ impl RowReader {
         let column = self.columns[position];
         if column > 0 {
             let i = column as usize - 1;
-            return match &attrs[i] {
+            return match &walk.get(i).map_err(Error::corrupt_file)? {
                 AttrValue::Inline(bytes) => types::decode(self.types[i], bytes),
                 AttrValue::Null => Ok(match &self.missing[i] {
                     Some(m) if i >= tuple.natts() => m.clone(),
@@ -104,6 +98,23 @@ impl RowReader {
         })
     }
 
+    /// Puts some of a tuple's columns into its row.
+    #[inline]
+    fn fill(
+        &self,
+        positions: &[usize],
+        tuple: &TupleView<'_>,
+        tid: Tid,
+        heap: &Heap,
+        row: &mut [Datum],
+    ) -> Result<()> {
+        let mut walk = TupleWalk::new(tuple, &self.desc).map_err(Error::corrupt_file)?;
+        for p in positions {
+            row[*p] = self.value(*p, &mut walk, tuple, tid, heap)?;
+        }
+        Ok(())
+    }
+
     /// Adds the tuple's row to `out` if `keep` says so of it; the columns that the filter does not use
     /// are decoded after it has let the row pass.
     #[inline]
@@ -116,40 +127,17 @@ impl RowReader {
         keep: impl FnOnce(&[Datum]) -> Result<bool>,
         filtered: bool,
     ) -> Result<bool> {
-        let mut attrs: SmallVec<[AttrValue<'_>; 32]> = SmallVec::new();
-        let wanted = if filtered { self.first_attrs } else { self.all_attrs };
-        attrs.resize(wanted, AttrValue::Null);
-        deform(tuple.bytes, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
-        if !filtered {
-            for p in 0..self.columns.len() {
-                out.push_value(self.value(p, &attrs, tuple, tid, heap)?);
-            }
-            out.end_row();
-            return Ok(true);
-        }
-        for _ in &self.columns {
-            out.push_value(Datum::Null);
-        }
-        out.end_row();
+        out.push_nulls();
         let last = out.len() - 1;
-        for p in &self.first {
-            let v = self.value(*p, &attrs, tuple, tid, heap)?;
-            out.row_mut(last)[*p] = v;
+        if !self.first.is_empty() {
+            self.fill(&self.first, tuple, tid, heap, out.row_mut(last))?;
         }
-        if !keep(out.row(last))? {
+        if filtered && !keep(out.row(last))? {
             out.truncate(last);
             return Ok(false);
         }
         if !self.rest.is_empty() {
-            if self.all_attrs > wanted {
-                attrs.clear();
-                attrs.resize(self.all_attrs, AttrValue::Null);
-                deform(tuple.bytes, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
-            }
-            for p in &self.rest {
-                let v = self.value(*p, &attrs, tuple, tid, heap)?;
-                out.row_mut(last)[*p] = v;
-            }
+            self.fill(&self.rest, tuple, tid, heap, out.row_mut(last))?;
         }
         Ok(true)
     }

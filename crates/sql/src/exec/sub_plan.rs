@@ -9,6 +9,7 @@ use base::{Oid, Result, bail};
 use expr::code::{Code, compile};
 use expr::eval::{EvalContext, EvalHook};
 use expr::tree::SubLinkKind;
+use smallvec::SmallVec;
 use std::rc::Rc;
 use std::sync::Arc;
 use types::{ArrayValue, Datum};
@@ -174,6 +175,11 @@ impl EvalHook for Hook<'_> {
             }
             known
         };
+        if kind == SubLinkKind::Any
+            && let Some(found) = self.looked_up(plan, test, row, outer, &known)?
+        {
+            return Ok(found);
+        }
         cell.borrow_mut().plan_now(self.x, self.shared)?;
         let Some(mut node) = cell.borrow_mut().node.take() else {
             bail!(INTERNAL_ERROR, "sub-plan evaluates itself");
@@ -360,6 +366,7 @@ impl Hook<'_> {
         r
     }
 
+    /// `row IN (SELECT …)` by the rows of the sub-select, which are hashed first.
     #[expect(clippy::too_many_arguments, reason = "all of one evaluation")]
     fn hashed_any(
         &self,
@@ -373,73 +380,95 @@ impl Hook<'_> {
     ) -> Result<Datum> {
         let cell = &self.shared.sub_plans[plan];
         let types: Vec<Oid> = cell.borrow().hash.as_ref().map_or_else(Vec::new, |h| h.1.clone());
-        let fresh = cell.borrow().hashed.as_ref().is_none_or(|(k, _)| !same(k, known));
-        if fresh {
-            let mut table = Hashed { whole: Table::default(), with_null: Vec::new(), rows: 0 };
-            let mut bytes = 0usize;
-            run(node, cx, false, &mut |b, i| {
-                let r = b.take_row(i);
-                bytes += super::batch::row_bytes(&r);
-                if bytes > (1 << 30) {
-                    bail!(OUT_OF_MEMORY, "out of memory");
+        let mut table = Hashed { whole: Table::default(), with_null: Vec::new(), rows: 0 };
+        let mut bytes = 0usize;
+        run(node, cx, false, &mut |b, i| {
+            let r = b.take_row(i);
+            bytes += super::batch::row_bytes(&r);
+            if bytes > (1 << 30) {
+                bail!(OUT_OF_MEMORY, "out of memory");
+            }
+            table.rows += 1;
+            if r.iter().any(Datum::is_null) {
+                if table.with_null.len() < 1000 || types.len() > 1 {
+                    table.with_null.push(r);
                 }
-                table.rows += 1;
-                if r.iter().any(Datum::is_null) {
-                    if table.with_null.len() < 1000 || types.len() > 1 {
-                        table.with_null.push(r);
-                    }
-                } else {
-                    let h = Table::hash_of(&types, &r);
-                    if table.whole.find(&types, h, &r).is_none() {
-                        table.whole.add(&r, h);
-                    }
+            } else {
+                let h = Table::hash_of(&types, &r);
+                if table.whole.find(&types, h, &r).is_none() {
+                    table.whole.add(&r, h);
                 }
-                Ok(true)
-            })?;
-            cell.borrow_mut().hashed = Some((known.to_vec(), table));
-        }
-        let s = cell.borrow();
-        let (Some((codes, _)), Some((_, table))) = (&s.hash, &s.hashed) else {
-            return Ok(Datum::Null);
+            }
+            Ok(true)
+        })?;
+        cell.borrow_mut().hashed = Some((known.to_vec(), table));
+        Ok(self.looked_up(plan, test, row, outer, known)?.unwrap_or_default())
+    }
+
+    /// Whether a row is among those of a sub-select; None if they have not been hashed for these values of what it depends on.
+    fn looked_up(
+        &self,
+        plan: usize,
+        test: Option<&Code>,
+        row: &[Datum],
+        outer: &EvalContext<'_>,
+        known: &[Datum],
+    ) -> Result<Option<Datum>> {
+        let s = self.shared.sub_plans[plan].borrow();
+        let (Some((codes, types)), Some((of, table))) = (&s.hash, &s.hashed) else {
+            return Ok(None);
         };
-        if table.rows == 0 {
-            return Ok(Datum::Bool(false));
+        if !same(of, known) {
+            return Ok(None);
         }
-        let mut left = Vec::with_capacity(codes.len());
+        if table.rows == 0 {
+            return Ok(Some(Datum::Bool(false)));
+        }
+        let mut left: SmallVec<[Datum; 2]> = SmallVec::new();
         for c in codes {
             left.push(c.eval(row, outer)?);
         }
         if left.iter().any(Datum::is_null) {
             if left.len() == 1 {
-                return Ok(Datum::Null);
+                return Ok(Some(Datum::Null));
             }
-            // Some columns known, some not: row by row.
-            let mut result = Some(false);
-            let whole = (0..table.whole.len()).map(|i| table.whole.row(i));
-            let all = whole.chain(table.with_null.iter().map(Vec::as_slice));
-            for (n, r) in all.enumerate() {
-                if n % BATCH_ROWS == 0 {
-                    cx.poll()?;
-                }
-                match self.compare(test, r.to_vec(), row, outer)? {
-                    Some(true) => return Ok(Datum::Bool(true)),
-                    Some(false) => {}
-                    None => result = None,
-                }
-            }
-            return Ok(result.map_or(Datum::Null, Datum::Bool));
+            return self.compared(table, test, row, outer).map(Some);
         }
-        if table.whole.find(&types, Table::hash_of(&types, &left), &left).is_some() {
-            return Ok(Datum::Bool(true));
+        if table.whole.find(types, Table::hash_of(types, &left), &left).is_some() {
+            return Ok(Some(Datum::Bool(true)));
         }
         for (n, r) in table.with_null.iter().enumerate() {
             if n % BATCH_ROWS == 0 {
-                cx.poll()?;
+                self.x.cancel.check()?;
             }
             if self.compare(test, r.clone(), row, outer)?.is_none() {
-                return Ok(Datum::Null);
+                return Ok(Some(Datum::Null));
             }
         }
-        Ok(Datum::Bool(false))
+        Ok(Some(Datum::Bool(false)))
+    }
+
+    /// The same of a row of which some columns are known, some not: one after the other.
+    fn compared(
+        &self,
+        table: &Hashed,
+        test: Option<&Code>,
+        row: &[Datum],
+        outer: &EvalContext<'_>,
+    ) -> Result<Datum> {
+        let mut result = Some(false);
+        let whole = (0..table.whole.len()).map(|i| table.whole.row(i));
+        let all = whole.chain(table.with_null.iter().map(Vec::as_slice));
+        for (n, r) in all.enumerate() {
+            if n % BATCH_ROWS == 0 {
+                self.x.cancel.check()?;
+            }
+            match self.compare(test, r.to_vec(), row, outer)? {
+                Some(true) => return Ok(Datum::Bool(true)),
+                Some(false) => {}
+                None => result = None,
+            }
+        }
+        Ok(result.map_or(Datum::Null, Datum::Bool))
     }
 }

@@ -369,7 +369,7 @@ impl JoinSpace<'_, '_> {
         let one_sided = matches!(j.kind, JoinKind::Semi | JoinKind::Anti);
         let shown = match j.kind {
             _ if one_sided => 0..left.columns.len(),
-            JoinKind::RightAnti => left.columns.len()..both.len(),
+            JoinKind::RightAnti | JoinKind::RightSemi => left.columns.len()..both.len(),
             _ => 0..both.len(),
         };
         let output: Vec<usize> = shown

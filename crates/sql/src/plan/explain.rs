@@ -529,6 +529,7 @@ impl<'a> Explain<'a> {
                     JoinKind::Semi => " Semi",
                     JoinKind::Anti => " Anti",
                     JoinKind::RightAnti => " Right Anti",
+                    JoinKind::RightSemi => " Right Semi",
                 };
                 json.push(("Join Type", if word.is_empty() { "Inner" } else { &word[1..] }.into()));
                 let title = match (method, word) {

@@ -3,7 +3,7 @@
 use super::JoinKey;
 use super::joins::JoinRel;
 use super::path::{
-    DISABLED, JoinMethod, JoinPath, Path, PathKey, PathKind, add_path, cheapest, ordered,
+    DISABLED, JoinMethod, JoinPath, Merit, Path, PathKey, PathKind, add_path, cheapest, ordered,
 };
 use super::rels::{Equality, JoinSpace, RelSet};
 use super::sub_links::{are_times, same_hash};
@@ -77,21 +77,18 @@ impl JoinSpace<'_, '_> {
         let width = rel.width;
         // Nested loops.
         if kind != JoinKind::Full {
+            let inner = worth_repeating(right, s.cpu_operator_cost);
             for l in left {
                 if l.param.overlaps(rset) {
                     continue;
                 }
-                for r in right {
+                let order = self.useful_order(&l.keys, lset.or(rset));
+                for r in &inner {
                     let param = l.param.or(r.param).minus(lset.or(rset));
                     if param != must {
                         continue;
                     }
                     let uses_left = r.param.overlaps(lset);
-                    let on_left: Vec<Expr> = if uses_left {
-                        on.iter().map(|c| c.0.clone()).filter(|e| !enforced(r, e)).collect()
-                    } else {
-                        on.iter().map(|c| c.0.clone()).collect()
-                    };
                     let materialize = !uses_left && !cheap_rescan(r);
                     let again = if materialize { r.rows * s.cpu_operator_cost } else { r.total };
                     let loops = l.rows.max(1.0);
@@ -105,6 +102,16 @@ impl JoinSpace<'_, '_> {
                     if !s.enable_nestloop {
                         total += DISABLED;
                     }
+                    let startup = l.startup + r.startup;
+                    let rows = rel.rows;
+                    if (Merit { rows, startup, total, keys: order, param }).is_beaten(&rel.paths) {
+                        continue;
+                    }
+                    let on_left: Vec<Expr> = if uses_left {
+                        on.iter().map(|c| c.0.clone()).filter(|e| !enforced(r, e)).collect()
+                    } else {
+                        on.iter().map(|c| c.0.clone()).collect()
+                    };
                     add_path(
                         &mut rel.paths,
                         Path {
@@ -112,17 +119,17 @@ impl JoinSpace<'_, '_> {
                                 method: JoinMethod::NestLoop,
                                 kind,
                                 left: l.clone(),
-                                right: r.clone(),
+                                right: (*r).clone(),
                                 keys: Vec::new(),
                                 on: on_left,
                                 filter: after.to_vec(),
                                 materialize,
                             }),
                             rels: lset.or(rset),
-                            rows: rel.rows,
-                            startup: l.startup + r.startup,
+                            rows,
+                            startup,
                             total,
-                            keys: l.keys.clone(),
+                            keys: order.to_vec(),
                             param,
                             width,
                         },
@@ -200,7 +207,7 @@ impl JoinSpace<'_, '_> {
         (startup, startup + run)
     }
 
-    /// LEFT JOIN with the hash table on the preserved side.
+    /// LEFT JOIN, or a semi or anti join, with the hash table on the side whose rows are given.
     pub(super) fn hash_right(
         &self,
         kind: JoinKind,
@@ -384,7 +391,12 @@ impl JoinSpace<'_, '_> {
                     + rel.rows
                         * (s.cpu_tuple_cost
                             + (rest.len() + after.len()) as f64 * s.cpu_operator_cost);
-                let keys_out = if kind == JoinKind::Full { Vec::new() } else { ls.keys.clone() };
+                let order = self.useful_order(&ls.keys, ls.rels.or(r.rels));
+                let order = if kind == JoinKind::Full { &[][..] } else { order };
+                let (startup, rows, param) = (ls.startup + r.startup, rel.rows, RelSet::EMPTY);
+                if (Merit { rows, startup, total, keys: order, param }).is_beaten(&rel.paths) {
+                    continue;
+                }
                 add_path(
                     &mut rel.paths,
                     Path {
@@ -399,16 +411,26 @@ impl JoinSpace<'_, '_> {
                             materialize: false,
                         }),
                         rels: ls.rels.or(r.rels),
-                        rows: rel.rows,
-                        startup: ls.startup + r.startup,
+                        rows,
+                        startup,
                         total,
-                        keys: keys_out,
-                        param: RelSet::EMPTY,
+                        keys: order.to_vec(),
+                        param,
                         width: rel.width,
                     },
                 );
             }
         }
+    }
+
+    /// As much of an order of a join of these as somebody could use: who asked for it at the top, or a merge with another relation.
+    fn useful_order<'k>(&self, keys: &'k [PathKey], rels: RelSet) -> &'k [PathKey] {
+        let wanted = keys.iter().zip(&self.wanted).take_while(|(k, w)| k == w).count();
+        let outside = |k: &&PathKey| {
+            self.classes[k.class].members.iter().any(|m| !m.1.is_empty() && !m.1.within(rels))
+        };
+        let merged = keys.iter().take_while(outside).count();
+        &keys[..wanted.max(merged)]
     }
 
     /// A path sorted by expressions.
@@ -463,6 +485,26 @@ fn joins_by(hash: bool, a: Oid, b: Oid) -> bool {
         true => mixed || same_hash(a, b),
         false => !mixed || a == oids::DATE || b == oids::DATE,
     }
+}
+
+/// The paths that may be best as the inner side of a nested loop, where nobody asks for an order.
+fn worth_repeating(list: &[Rc<Path>], cpu_operator_cost: f64) -> Vec<&Rc<Path>> {
+    let again = |p: &Path| if cheap_rescan(p) { p.total } else { p.rows * cpu_operator_cost };
+    let beats = |a: &Path, b: &Path| {
+        a.param == b.param
+            && a.total <= b.total
+            && a.startup <= b.startup
+            && a.rows <= b.rows
+            && again(a) <= again(b)
+    };
+    let mut kept: Vec<&Rc<Path>> = Vec::new();
+    for p in list {
+        if !kept.iter().any(|k| beats(k, p)) {
+            kept.retain(|k| !beats(p, k));
+            kept.push(p);
+        }
+    }
+    kept
 }
 
 fn unparameterised(list: &[Rc<Path>], must: RelSet) -> Option<Rc<Path>> {

@@ -315,7 +315,10 @@ impl JoinSpace<'_, '_> {
             JoinKind::Anti => {
                 self.hash_right(JoinKind::RightAnti, &lp, &rp, &on, &after, &mut rel);
             }
-            JoinKind::Semi => self.unique_inner(&lp, &rp, &on, &mut rel),
+            JoinKind::Semi => {
+                self.unique_inner(&lp, &rp, &on, &mut rel);
+                self.hash_right(JoinKind::RightSemi, &lp, &rp, &on, &after, &mut rel);
+            }
             _ => {}
         }
         if rel.paths.is_empty() && kind == JoinKind::Full {

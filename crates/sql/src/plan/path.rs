@@ -103,19 +103,44 @@ pub(crate) fn ordered(have: &[PathKey], want: &[PathKey]) -> bool {
 
 const FUZZ: f64 = 1.01;
 
+/// What a path is judged by.
+#[derive(Clone, Copy)]
+pub(crate) struct Merit<'a> {
+    pub rows: f64,
+    pub startup: f64,
+    pub total: f64,
+    pub keys: &'a [PathKey],
+    pub param: RelSet,
+}
+
+impl Merit<'_> {
+    /// At least as good in everything.
+    fn beats(&self, other: &Merit<'_>) -> bool {
+        self.total <= other.total * FUZZ
+            && self.startup <= other.startup * FUZZ
+            && self.param.within(other.param)
+            && self.rows <= other.rows * FUZZ
+            && ordered(self.keys, other.keys)
+    }
+    /// True if [`add_path`] would not take such a path: it need not be made.
+    pub(crate) fn is_beaten(&self, list: &[Rc<Path>]) -> bool {
+        list.iter().any(|p| p.merit().beats(self))
+    }
+}
+
+impl Path {
+    fn merit(&self) -> Merit<'_> {
+        let Path { rows, startup, total, param, .. } = *self;
+        Merit { rows, startup, total, keys: &self.keys, param }
+    }
+}
+
 /// Adds a path unless another is at least as good in everything; drops those it beats.
 pub(crate) fn add_path(list: &mut Vec<Rc<Path>>, new: Path) {
-    let beats = |a: &Path, b: &Path| {
-        a.total <= b.total * FUZZ
-            && a.startup <= b.startup * FUZZ
-            && ordered(&a.keys, &b.keys)
-            && a.param.within(b.param)
-            && a.rows <= b.rows * FUZZ
-    };
-    if list.iter().any(|p| beats(p, &new)) {
+    if new.merit().is_beaten(list) {
         return;
     }
-    list.retain(|p| !beats(&new, p));
+    list.retain(|p| !new.merit().beats(&p.merit()));
     list.push(Rc::new(new));
 }
 

@@ -447,7 +447,7 @@ fn convert_links(q: &mut Query, tree: JoinTree, decides: bool) -> JoinTree {
                 JoinKind::Inner => (decides, decides),
                 JoinKind::Left | JoinKind::Semi | JoinKind::Anti => (decides, false),
                 JoinKind::Right => (false, decides),
-                JoinKind::Full | JoinKind::RightAnti => (false, false),
+                JoinKind::Full | JoinKind::RightAnti | JoinKind::RightSemi => (false, false),
             };
             JoinTree::Join {
                 kind,

@@ -42,6 +42,7 @@ mod lateral;
 mod like;
 mod locales;
 mod lock_table;
+mod materialized;
 mod matviews;
 mod meanwhile;
 mod merge;

@@ -122,3 +122,63 @@ fn a_join_below_exists_has_a_sub_select_that_looks_out() {
         assert_eq!(s.run(&query), want, "{query}");
     }
 }
+
+/// Few rows are asked for one in many that has none of an index: the few are hashed, each is given once, and reading ends when all have been.
+#[test]
+fn the_smaller_side_is_hashed_whichever_is_asked_for() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE few (id int, k int, tag text)",
+        "INSERT INTO few SELECT g, nullif(g % 390, 7), 'f' || g || repeat('.', 600) FROM generate_series(1, 400) g",
+        "CREATE TABLE many (k bigint, w int)",
+        // Each key of the first thirty 200 times, NULLs between them; some keys of nobody.
+        "INSERT INTO many SELECT CASE WHEN g % 31 = 0 THEN NULL ELSE g % 30 END, g FROM generate_series(1, 6000) g",
+        "INSERT INTO many SELECT g, 0 FROM generate_series(1000, 7000) g",
+        "VACUUM ANALYZE few, many",
+    ]);
+    let asked = [
+        "k IN (SELECT k FROM many)",
+        "EXISTS (SELECT FROM many m WHERE m.k = few.k)",
+        "EXISTS (SELECT FROM many m WHERE m.k = few.k AND m.w > few.id)",
+        "EXISTS (SELECT FROM many m WHERE m.k = few.k AND m.w < few.id - 300)",
+        "EXISTS (SELECT FROM many m WHERE m.k = few.k AND m.w = 0)",
+        "id < 100 AND left(tag, 2) || 'x' IN (SELECT 'f' || m.k || 'x' FROM many m)",
+    ];
+    // In parts on disk, and in memory.
+    for memory in ["64kB", "64MB"] {
+        for condition in asked {
+            let query = format!(
+                "SELECT count(*), count(DISTINCT id), sum(id), min(tag), max(k) FROM few WHERE {condition}"
+            );
+            s.run_each(&["RESET ALL", "SET enable_hashjoin = off"]);
+            let want = s.run(&query);
+            let limit = format!("SET work_mem = '{memory}'");
+            s.run_each(&["RESET ALL", &limit]);
+            let plan = plan(&mut s, &query);
+            assert!(memory == "64kB" || plan.contains("Hash Right Semi Join"), "{plan}");
+            assert_eq!(s.run(&query), want, "{query} in {memory}\n{plan}");
+            // Some rows at a time, and then no more.
+            s.run_each(&[
+                "BEGIN",
+                &format!("DECLARE c CURSOR FOR SELECT id FROM few WHERE {condition}"),
+            ]);
+            let first = s.run("FETCH 3 FROM c");
+            let rest = s.run("FETCH ALL FROM c");
+            s.run_each(&["COMMIT"]);
+            let given = [first, rest].join("\n");
+            let ids: Vec<&str> = given.lines().filter(|l| !l.is_empty()).collect();
+            let count = want.split('|').next().unwrap_or_default();
+            assert_eq!(ids.len().to_string(), count, "{condition}");
+        }
+    }
+    s.run_each(&["RESET ALL"]);
+    let all_met = "SELECT count(*) FROM few WHERE k < 20 AND k IN (SELECT k FROM many)";
+    let told = s.run(&format!("EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) {all_met}"));
+    let read = |line: &str| {
+        line.split("actual rows=").nth(1).map(|n| n.split('.').next().map(str::to_owned))
+    };
+    let scanned = told.lines().find(|l| l.contains("Seq Scan on many")).and_then(read).flatten();
+    let scanned: u32 = scanned.and_then(|n| n.parse().ok()).expect(&told);
+    assert!(scanned < 1000, "all of the few had been given:\n{told}");
+}

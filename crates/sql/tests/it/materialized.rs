@@ -1,0 +1,61 @@
+//! What the inner side of a nested loop keeps for the next outer row.
+
+use crate::support::Database;
+
+/// Whatever a nested loop within it hands to its own inner side: the rows are the same each time, also where there are none.
+#[test]
+fn a_loop_within_is_run_once() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE outer_rows (z int)",
+        "INSERT INTO outer_rows SELECT g FROM generate_series(1, 5) g",
+        "CREATE TABLE part (id int PRIMARY KEY, kind text)",
+        "INSERT INTO part SELECT g, 'k' || g FROM generate_series(1, 300) g",
+        "CREATE TABLE line (part int, w int)",
+        "INSERT INTO line SELECT g % 300 + 1, g FROM generate_series(1, 3000) g",
+        "CREATE INDEX ON line (part)",
+        "VACUUM ANALYZE outer_rows, part, line",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+    ]);
+    for (kind, want) in [("none", "5|0"), ("k7", "50|50")] {
+        let query = format!(
+            "SELECT count(*), count(w) FROM outer_rows o LEFT JOIN (part p JOIN line l ON l.part = p.id AND p.kind = '{kind}') ON l.w + 4000 > o.z"
+        );
+        let options = "ANALYZE, COSTS off, TIMING off, SUMMARY off";
+        let told = s.run(&format!("EXPLAIN ({options}) {query}"));
+        let line = |what: &str| told.lines().find(|l| l.contains(what)).expect(&told);
+        assert!(told.contains("Materialize"), "{told}");
+        assert!(
+            line("Index Scan using line_part_idx").contains("loops=1)") || want == "5|0",
+            "{told}"
+        );
+        assert!(line("Seq Scan on part").contains("loops=1)"), "{told}");
+        assert_eq!(s.run(&query), want, "{told}");
+    }
+}
+
+/// What depends on the row of a loop around is made anew for each.
+#[test]
+fn what_depends_on_the_outer_row_is_not_kept() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int)",
+        "INSERT INTO t SELECT g, g % 3 FROM generate_series(1, 30) g",
+        "VACUUM ANALYZE t",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+    ]);
+    s.check(&[
+        (
+            "SELECT o.b, sum(n) FROM t o, LATERAL (SELECT count(*) AS n FROM t x JOIN t y ON x.a + o.b = y.a WHERE y.b = o.b) s GROUP BY 1 ORDER BY 1",
+            "0|100\n1|90\n2|90",
+        ),
+        (
+            "SELECT count(*) FROM t o JOIN LATERAL (SELECT x.a FROM t x, t y WHERE x.a = y.a AND y.a <= o.a OFFSET 0) s ON s.a >= o.b",
+            "455",
+        ),
+    ]);
+}
