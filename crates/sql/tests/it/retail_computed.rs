@@ -193,6 +193,37 @@ fn pages_are_pruned_by_who_does_not_know_the_index() {
     s.check(&[("SELECT count(*) FROM t WHERE upper(c) > '' AND b IS NOT NULL", "2970")]);
 }
 
+/// An older version is all that is left of a row while an old snapshot sees it; the index, made in between, has the entry of a newer one.
+#[test]
+fn an_older_version_does_not_say_that_there_is_no_entry() {
+    // The row is deleted, or goes on elsewhere.
+    for end in ["DELETE FROM t", "UPDATE t SET flag = NULL, pad = 'moved'"] {
+        let db = Database::new();
+        let (mut s, mut old) = (db.session(), db.session());
+        s.run_each(&[
+            "CREATE TABLE t (id int, flag boolean, pad text) WITH (autovacuum_enabled = off, fillfactor = 50)",
+            "INSERT INTO t SELECT g, false, 'x' FROM generate_series(1, 1000) g",
+            "VACUUM t",
+        ]);
+        old.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM t"]);
+        s.run_each(&[
+            "UPDATE t SET flag = true WHERE id BETWEEN 11 AND 15",
+            "CREATE INDEX t_flag ON t (id) WHERE flag",
+            &format!("{end} WHERE id BETWEEN 11 AND 15"),
+            "VACUUM (INDEX_CLEANUP ON) t",
+        ]);
+        old.check(&[("SELECT count(*), count(*) FILTER (WHERE flag) FROM t", "1000|0")]);
+        old.run_each(&["COMMIT"]);
+        vacuum(&mut s, "t");
+        s.run_each(&[
+            "INSERT INTO t SELECT g, false, 'other' FROM generate_series(2001, 2100) g",
+            "SET enable_seqscan = off",
+        ]);
+        s.check(&[("SELECT * FROM t WHERE flag", "")]);
+        assert_eq!(db.faults(), [""; 0], "{end}");
+    }
+}
+
 /// A predicate that asks for a setting may have said something else when the row was inserted.
 #[test]
 fn predicates_that_ask_for_settings_are_not_believed() {
