@@ -665,6 +665,27 @@ mod tests {
         assert!(!KeySource::of_stub(&[1, 0, 5, 5, 5, 5]).unwrap().is_newest());
     }
 
+    /// More attributes than a byte of the bitmaps is for.
+    #[test]
+    fn of_many_attributes_each_is_kept_for_itself() {
+        let mut all = vec![PhysicalAttr::new(4, 4); 20];
+        all[3] = PhysicalAttr::new(-1, 4);
+        let wanted = |i| [Wanted::Read, Wanted::No, Wanted::No, Wanted::Key][(i + 1) % 4];
+        let d = StubDesc::new(TupleDesc::new(all), |i| if i == 3 { Wanted::No } else { wanted(i) });
+        let long = [3u8; 200];
+        let mut row = [AttrValue::Null; 20];
+        row[3] = AttrValue::Inline(&long);
+        for some in [2, 7, 10, 19] {
+            row[some] = AttrValue::Inline(&[8; 4]);
+            let mut stub = Vec::new();
+            let got = kept(&d, &row, 20, &mut stub);
+            for (i, got) in got.into_iter().enumerate() {
+                let want = i != 3 && wanted(i) != Wanted::No;
+                assert_eq!(got, want.then_some(row[i]), "{i}");
+            }
+        }
+    }
+
     /// Line pointers from before what is null was told from what is not kept.
     #[test]
     fn an_old_null_may_be_anything() {

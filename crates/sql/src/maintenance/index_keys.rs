@@ -211,7 +211,7 @@ fn depends_on_tables(predicate: &Expr) -> bool {
     predicate.any(&mut |e| match e {
         Expr::Call { function, .. } | Expr::ScalarArrayOp { function, .. } => {
             types::facts::proc(Oid(*function)).is_none_or(|p| {
-                let has_tables = ["zone", "normal", "jsonb_path", "tz"];
+                let has_tables = ["zone", "normal", "unicode", "jsonb_path", "tz"];
                 has_tables.iter().any(|word| p.symbol.contains(word))
             })
         }
