@@ -76,11 +76,14 @@ fn what_is_missed_is_missed_again(w: World, plain: bool) {
     for i in 0..25 {
         let near = 1000 + i * 100;
         let t = w.begin();
-        let strayed = w.rows(&t.take_snapshot())[&(near + 5)].0;
+        let rows = w.rows(&t.take_snapshot());
+        let strayed = [rows[&(near + 7)].0, rows[&(near + 5)].0];
         t.commit(txn::CommitExtras::default()).unwrap();
         w.change(|k| (near..near + 12).contains(&k), None);
-        w.lose_entry(1, strayed);
-        w.indexes[1].insert(&[Some(b"another key")], strayed, btree::UniqueCheck::No).unwrap();
+        for (i, other) in [&(-near).to_le_bytes()[..], b"another key"].into_iter().enumerate() {
+            w.lose_entry(i, strayed[i]);
+            w.indexes[i].insert(&[Some(other)], strayed[i], btree::UniqueCheck::No).unwrap();
+        }
         w.plain = plain;
         cancelled += u32::from(w.cancelled_at(&ON, 5 * i as usize).is_none());
         w.plain = true;
