@@ -25,8 +25,8 @@ pub use chains::Waiting;
 
 use base::{BlockNumber, CommandId, OffsetNumber, Result, Tid, Xid};
 use page::tuple::{
-    CHAIN_SHORTENED, COMBO_CID, HOT_UPDATED, MAX_TUPLES_PER_PAGE, TupleView, XMAX_COMMITTED,
-    XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
+    CHAIN_END, CHAIN_SHORTENED, COMBO_CID, HOT_UPDATED, MAX_TUPLES_PER_PAGE, TupleView,
+    XMAX_COMMITTED, XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
 };
 use page::tuple::{KeySource, StubDesc, StubSize};
 use page::{ItemId, Page, flags, visibility};
@@ -633,8 +633,15 @@ pub fn apply_prune(page: &mut Page, plan: &PrunePlan) {
         t.set_command_id(CommandId(link.xmin));
         let mask = t.infomask();
         t.set_infomask(mask & !COMBO_CID);
-        let mask2 = t.infomask2() & !HOT_UPDATED | CHAIN_SHORTENED;
-        t.set_infomask2(mask2 | if link.hot { HOT_UPDATED } else { 0 });
+        let was_newest = page.tuple(link.from).is_newest();
+        let mut t = page.tuple_mut(link.from);
+        let mask2 = t.infomask2() & !(HOT_UPDATED | CHAIN_END) | CHAIN_SHORTENED;
+        let hop = match link.hot {
+            true => HOT_UPDATED,
+            false if was_newest => CHAIN_END,
+            false => 0,
+        };
+        t.set_infomask2(mask2 | hop);
     }
     for &(from, to) in &plan.redirects {
         page.set_item_id(from, ItemId::redirect(to));

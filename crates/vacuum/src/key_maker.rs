@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! Of a row that a partial index has no entry of no key is made, and none is missed. That is certain only if all that the predicate reads was kept: a value
-//! that is not there is never taken for null ([`KeyFunction`]). Otherwise the row's key is not to be had, in that index.
+//! that is not there is never taken for null ([`KeyFunction`]), and if it is of the version that the index would have an entry of
+//! ([`KeySource::is_newest`]). Otherwise the row's key is not to be had, in that index.
 
 use crate::index_pass::{ComputedKey, IndexTarget, KeyFunction, RowKey};
 use base::{Result, Tid};
@@ -66,7 +67,11 @@ impl<'a> Recipe<'a> {
                 let key: SmallVec<[Value<'_>; 4]> = made.columns.iter().map(value).collect();
                 index.add_retail_key(keys, &key, tid)?;
             }
-            return Ok(told != RowKey::Unknown);
+            return Ok(match told {
+                RowKey::Made => true,
+                RowKey::NoEntry => source.is_newest(),
+                RowKey::Unknown => false,
+            });
         }
         let values = row.values();
         let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();

@@ -38,8 +38,8 @@ fn link(to: Tid) -> String {
     format!("{block}{}", to.offset)
 }
 
-/// What the page becomes: `t` with `>` or `~` and what it leads to, if that was changed, with `^` and the xmin that is to be there. Behind a bar the
-/// roots that wait, with what they lead to.
+/// What the page becomes: `t` with `>` or `~` and what it leads to, if that was changed, with `^` and the xmin that is to be there, and `!` if a
+/// newer version of its HOT chain has gone. Behind a bar the roots that wait, with what they lead to.
 fn drawn(text: &str, aimed: &[u16], sees_before: bool) -> String {
     let (mut page, plan, found) = planned(text, aimed, sees_before);
     let bytes = crate::record::encode_plan(&plan);
@@ -61,7 +61,8 @@ fn drawn(text: &str, aimed: &[u16], sees_before: bool) -> String {
         ItemState::Normal => {
             let tuple = page.tuple(o);
             let kind = if tuple.is_hot_updated() { '>' } else { '~' };
-            format!("t{kind}{}^{}", link(tuple.ctid()), tuple.next_xmin_offset())
+            let older = if kind == '~' && !tuple.is_newest() { "!" } else { "" };
+            format!("t{kind}{}^{}{older}", link(tuple.ctid()), tuple.next_xmin_offset())
         }
     };
     page.offsets().map(draw).collect::<Vec<_>>().join(" ") + &waiting
@@ -73,13 +74,35 @@ fn within_a_hot_chain_what_stays_names_the_version_it_leads_to() {
         ("R>2 Mh>3 Lh", "t>3^103 - t"),
         ("R>2 Mh>3 Rh>4 Mh>5 Lh", "t>3^103 - t>5^105 - t"),
         // The row has ended, or what came of it has been rolled back.
-        ("R>2 Mh>3 Mh", "t~1^0 - -"),
-        ("R>2 -", "t~1^0 -"),
+        ("R>2 Mh>3 Mh", "t~1^0! - -"),
+        ("R>2 -", "t~1^0! -"),
         // Only the end of the chain leaves it.
-        ("R>2 Mh~7.1", "t~7.1^101 -"),
+        ("R>2 Mh~7.1", "t~7.1^101! -"),
     ] {
         assert_eq!(drawn(before, &[], true), after, "{before}");
     }
+}
+
+/// However often it is aimed further: what an index, made when there was a newer one, has of the row is not known by it.
+#[test]
+fn that_a_newer_version_has_gone_is_not_forgotten() {
+    let (mut page, ..) = planned("R>2 Mh~7.1", &[], true);
+    let first = OffsetNumber(1);
+    let to =
+        |n, hot| Link { from: first, to: Tid::new(BlockNumber(9), OffsetNumber(n)), xmin: 0, hot };
+    let mut aimed = |links: Vec<Link>| {
+        apply_prune(&mut page, &PrunePlan { links, ..PrunePlan::default() });
+        page.tuple(first).is_newest()
+    };
+    assert!(!aimed(vec![to(1, false)]));
+    assert!(!aimed(vec![to(2, false)]));
+    let (mut page, ..) = planned("M~7.1 L", &[], true);
+    let mut aimed = |links: Vec<Link>| {
+        apply_prune(&mut page, &PrunePlan { links, ..PrunePlan::default() });
+        page.tuple(first).is_newest()
+    };
+    assert!(aimed(vec![to(1, false)]) && aimed(vec![to(2, false)]));
+    assert!(!aimed(vec![to(1, true)]) && !aimed(vec![to(1, false)]));
 }
 
 #[test]
@@ -130,7 +153,7 @@ fn a_root_in_the_middle_waits_for_what_leads_to_it() {
     for (before, after) in [
         ("Mu~7.1", "t | 1~7.1^101"),
         ("Mu", "t | 1"),
-        ("Mu>2 Mh~7.1", "t~7.1^101 - | 1~7.1^101"),
+        ("Mu>2 Mh~7.1", "t~7.1^101! - | 1~7.1^101"),
         // It does not go, and nothing has to wait, if its chain stays.
         ("Mu>2 Mh>3 Lh", "t>3^103 - t"),
         // What an insert made nothing leads to.

@@ -47,8 +47,8 @@ pub const HINT_BITS: u16 = 0x0F00;
 
 /// infomask2: number of attributes.
 pub const NATTS_MASK: u16 = 0x07FF;
-/// infomask2: reserved.
-pub const STUB: u16 = 0x0800;
+/// infomask2, beside [`CHAIN_SHORTENED`]: the hop leads out of the HOT chain, which never had a newer version than this.
+pub const CHAIN_END: u16 = 0x0800;
 /// infomask2: the hop to the next version was shortened, so its xmin is not this xmax; the command id's field holds it
 /// (0: it is not known, or there is no next version).
 pub const CHAIN_SHORTENED: u16 = 0x1000;
@@ -205,6 +205,12 @@ impl<'a> TupleView<'a> {
         self.infomask2() & HOT_UPDATED != 0
             && self.infomask() & XMAX_INVALID == 0
             && self.infomask() & XMIN_FROZEN != XMIN_INVALID
+    }
+    /// Had its HOT chain, of which it is the last now, no newer version, which is gone? An index that was made meanwhile has that one's entry.
+    #[inline]
+    pub fn is_newest(&self) -> bool {
+        let mask = self.infomask2();
+        mask & HOT_UPDATED == 0 && mask & (CHAIN_SHORTENED | CHAIN_END) != CHAIN_SHORTENED
     }
     /// True if no index entry points here.
     #[inline]

@@ -14,12 +14,13 @@
 //! # Layout
 //! ```text
 //! 0 natts u16   bits 0–10 number of attributes | 0x8000 there are nulls | 0x4000 what is null was null
-//!               | 0x2000 some are not kept
+//!               | 0x2000 some are not kept | 0x1000 it is of its HOT chain's newest version
 //! 2 bitmap      with nulls only: one bit an attribute, lowest first, 1 = not null
 //!   bitmap      with 0x2000 only: 1 = kept; what is not kept is null in the first one
 //!   data        as in the tuple, alignment counted from here
 //! ```
-//! Without 0x4000, as line pointers of before it are, a null may be one that was not kept.
+//! Without 0x4000, as line pointers of before it are, a null may be one that was not kept. Without 0x1000 there may have been a newer version, gone
+//! before this one, which an old snapshot saw: an index that was made meanwhile has an entry by that one's columns, or none.
 
 use super::form::{AttrValue, TupleDesc, deform_data, form_values_into};
 use super::header::{HEADER_MIN, NATTS_MASK, TupleView};
@@ -32,6 +33,7 @@ pub const MAX_STUB_DATA: usize = 256;
 const HAS_NULLS: u16 = 0x8000;
 const TRUE_NULLS: u16 = 0x4000;
 const SOME_KEPT: u16 = 0x2000;
+const NEWEST: u16 = 0x1000;
 const DAMAGED: &str = "dead line pointer's key is damaged";
 
 /// With more data than this the keys alone are kept, if there is anything between them.
@@ -195,7 +197,8 @@ fn form_stub(
     }
     let head = natts as u16
         | if nulls.is_some() { HAS_NULLS | TRUE_NULLS } else { 0 }
-        | if some { SOME_KEPT } else { 0 };
+        | if some { SOME_KEPT } else { 0 }
+        | if tuple.is_newest() { NEWEST } else { 0 };
     out.extend_from_slice(&head.to_le_bytes());
     out.extend_from_slice(nulls.unwrap_or_default());
     out.extend_from_slice(kept);
@@ -228,6 +231,7 @@ pub struct KeySource<'a> {
     natts: usize,
     nulls: Option<&'a [u8]>,
     null: Null<'a>,
+    newest: bool,
     data: &'a [u8],
 }
 
@@ -254,7 +258,13 @@ impl<'a> KeySource<'a> {
         let natts = usize::from(size.natts);
         let data = tuple.bytes.get(tuple.hoff()..tuple.hoff() + usize::from(size.len))?;
         let nulls = tuple.null_bitmap();
-        (natts > 0).then_some(KeySource { natts, nulls, null: Null::True, data })
+        let newest = tuple.is_newest();
+        (natts > 0).then_some(KeySource { natts, nulls, null: Null::True, newest, data })
+    }
+    /// Are they surely those that all index entries of the row's HOT chain were made of?
+    #[inline]
+    pub fn is_newest(&self) -> bool {
+        self.newest
     }
     /// The data, if none of its first `natts` attributes is null or missing.
     #[inline]
@@ -310,17 +320,18 @@ fn parts(stub: &[u8]) -> Option<KeySource<'_>> {
     let (head, rest) = stub.split_first_chunk::<2>()?;
     let head = u16::from_le_bytes(*head);
     let natts = usize::from(head & NATTS_MASK);
+    let newest = head & NEWEST != 0;
     if head & HAS_NULLS == 0 {
-        return Some(KeySource { natts, nulls: None, null: Null::True, data: rest });
+        return Some(KeySource { natts, nulls: None, null: Null::True, newest, data: rest });
     }
     let (nulls, rest) = rest.split_at_checked(natts.div_ceil(8))?;
     let nulls = Some(nulls);
     if head & SOME_KEPT != 0 {
         let (kept, data) = rest.split_at_checked(natts.div_ceil(8))?;
-        return Some(KeySource { natts, nulls, null: Null::IfKept(kept), data });
+        return Some(KeySource { natts, nulls, null: Null::IfKept(kept), newest, data });
     }
     let null = if head & TRUE_NULLS == 0 { Null::Either } else { Null::True };
-    Some(KeySource { natts, nulls, null, data: rest })
+    Some(KeySource { natts, nulls, null, newest, data: rest })
 }
 
 impl crate::Page {
@@ -343,7 +354,9 @@ impl crate::Page {
         if hoff < HEADER_MIN + bitmap || hoff + data > tuple.bytes.len() {
             return None;
         }
-        let head = size.natts | if bitmap > 0 { HAS_NULLS | TRUE_NULLS } else { 0 };
+        let head = size.natts
+            | if bitmap > 0 { HAS_NULLS | TRUE_NULLS } else { 0 }
+            | if tuple.is_newest() { NEWEST } else { 0 };
         if bitmap == 0 && data <= 6 && at + hoff + 8 <= crate::PAGE_SIZE {
             // One small key: the tuple's header is longer than what takes its place.
             let bytes = self.get_u64(at + hoff) & ((1 << (8 * data)) - 1);
@@ -603,6 +616,74 @@ mod tests {
         // Only what is read, out of line: nothing.
         let d = StubDesc::new(d.desc().clone(), |i| if i == 1 { Read } else { No });
         assert_eq!(kept(&d, &[first, out_of_line, flag, last, short], 9, &mut stub), []);
+    }
+
+    /// Of a version after which there were newer ones, too, it is kept as it is or formed, that it is an older one is told.
+    #[test]
+    fn an_older_version_is_told_from_the_newest() {
+        use super::super::header::{CHAIN_END, CHAIN_SHORTENED, HOT_UPDATED};
+        let d = with_payload();
+        for payload in [&[1u8; 4][..], &[1; 200]] {
+            let key = [AttrValue::Inline(&[9; 8]), AttrValue::Inline(&[7; 4])];
+            let row = [key[0], AttrValue::Inline(payload), key[1], AttrValue::Null];
+            let mut tuple = form_values(d.desc(), &row);
+            for (mask, newest) in [
+                (0, true),
+                (CHAIN_SHORTENED | CHAIN_END, true),
+                (CHAIN_SHORTENED, false),
+                (HOT_UPDATED, false),
+                (HOT_UPDATED | CHAIN_SHORTENED, false),
+            ] {
+                tuple[18..20].copy_from_slice(&(4 | mask).to_le_bytes());
+                let mut page = Page::new_zeroed();
+                page.init(0);
+                let o = page.add_item(&tuple).unwrap();
+                let mut formed = Vec::new();
+                let (size, alone) = d.keep(&page.tuple(o), 3, &mut formed);
+                assert_eq!(alone, payload.len() > 100);
+                if !alone {
+                    let source = KeySource::of_tuple(&page.tuple(o), size).unwrap();
+                    assert_eq!(source.is_newest(), newest);
+                }
+                let (at, len) = match alone {
+                    true => page.put_stub(o, &formed).unwrap(),
+                    false => page.cut_to_key(o, size).unwrap(),
+                };
+                page.set_item_id(o, ItemId::dead(at, len));
+                assert_eq!(KeySource::of_stub(page.item(o)).unwrap().is_newest(), newest);
+            }
+        }
+        // One small key, without nulls; and a line pointer from before that was told.
+        let one = TupleDesc::new(vec![PhysicalAttr::new(4, 4)]);
+        let tuple = form_values(&one, &[AttrValue::Inline(&[5; 4])]);
+        let mut page = Page::new_zeroed();
+        page.init(0);
+        let o = page.add_item(&tuple).unwrap();
+        let (at, len) = page.cut_to_key(o, stub_size(&page.tuple(o), &one, 1)).unwrap();
+        page.set_item_id(o, ItemId::dead(at, len));
+        assert!(KeySource::of_stub(page.item(o)).unwrap().is_newest());
+        assert!(!KeySource::of_stub(&[1, 0, 5, 5, 5, 5]).unwrap().is_newest());
+    }
+
+    /// More attributes than a byte of the bitmaps is for.
+    #[test]
+    fn of_many_attributes_each_is_kept_for_itself() {
+        let mut all = vec![PhysicalAttr::new(4, 4); 20];
+        all[3] = PhysicalAttr::new(-1, 4);
+        let wanted = |i| [Wanted::Read, Wanted::No, Wanted::No, Wanted::Key][(i + 1) % 4];
+        let d = StubDesc::new(TupleDesc::new(all), |i| if i == 3 { Wanted::No } else { wanted(i) });
+        let long = [3u8; 200];
+        let mut row = [AttrValue::Null; 20];
+        row[3] = AttrValue::Inline(&long);
+        for some in [2, 7, 10, 19] {
+            row[some] = AttrValue::Inline(&[8; 4]);
+            let mut stub = Vec::new();
+            let got = kept(&d, &row, 20, &mut stub);
+            for (i, got) in got.into_iter().enumerate() {
+                let want = i != 3 && wanted(i) != Wanted::No;
+                assert_eq!(got, want.then_some(row[i]), "{i}");
+            }
+        }
     }
 
     /// Line pointers from before what is null was told from what is not kept.

@@ -5,9 +5,10 @@
 //! # Invariants
 //! - What was not kept of a row is never evaluated: its place stays empty, and what reads it is not asked.
 //! - *No entry* is said of a row only if insertion can't have thought otherwise. Its columns are those that the entry would have been made of: an update
-//!   that changes a column of the predicate is no HOT update, and an index build makes its entry of a chain's newest member, whose columns are kept. And the
-//!   predicate has asked nothing of the session ([`Outside`]), whose settings, or the database whose locale, could have answered something else then;
-//!   nor is there a function in it that has tables of its own which change with the years ([`depends_on_tables`]).
+//!   that changes a column of the predicate is no HOT update, and an index build makes its entry of a chain's newest member, whose columns are kept
+//!   (if that one went before an older one, this is not believed: [`page::tuple::KeySource::is_newest`]). And the predicate has asked nothing of the
+//!   session ([`Outside`]), whose settings, or the database whose locale, could have answered something else then; nor is there a function in it that
+//!   has tables of its own which change with the years ([`depends_on_tables`]).
 //! - A key that was made may be another one than insertion made (an expression may ask for a setting: `float8::text` does). It is not found then, and who
 //!   does not find one reads the index whole.
 //! - Whatever fails is not to be had. The rows are dead: an expression may fail of a value with which no row could be inserted.
@@ -211,7 +212,7 @@ fn depends_on_tables(predicate: &Expr) -> bool {
     predicate.any(&mut |e| match e {
         Expr::Call { function, .. } | Expr::ScalarArrayOp { function, .. } => {
             types::facts::proc(Oid(*function)).is_none_or(|p| {
-                let has_tables = ["zone", "normal", "jsonb_path", "tz"];
+                let has_tables = ["zone", "normal", "unicode", "jsonb_path", "tz"];
                 has_tables.iter().any(|word| p.symbol.contains(word))
             })
         }

@@ -193,6 +193,37 @@ fn pages_are_pruned_by_who_does_not_know_the_index() {
     s.check(&[("SELECT count(*) FROM t WHERE upper(c) > '' AND b IS NOT NULL", "2970")]);
 }
 
+/// An older version is all that is left of a row while an old snapshot sees it; the index, made in between, has the entry of a newer one.
+#[test]
+fn an_older_version_does_not_say_that_there_is_no_entry() {
+    // The row is deleted, or goes on elsewhere.
+    for end in ["DELETE FROM t", "UPDATE t SET flag = NULL, pad = 'moved'"] {
+        let db = Database::new();
+        let (mut s, mut old) = (db.session(), db.session());
+        s.run_each(&[
+            "CREATE TABLE t (id int, flag boolean, pad text) WITH (autovacuum_enabled = off, fillfactor = 50)",
+            "INSERT INTO t SELECT g, false, 'x' FROM generate_series(1, 1000) g",
+            "VACUUM t",
+        ]);
+        old.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM t"]);
+        s.run_each(&[
+            "UPDATE t SET flag = true WHERE id BETWEEN 11 AND 15",
+            "CREATE INDEX t_flag ON t (id) WHERE flag",
+            &format!("{end} WHERE id BETWEEN 11 AND 15"),
+            "VACUUM (INDEX_CLEANUP ON) t",
+        ]);
+        old.check(&[("SELECT count(*), count(*) FILTER (WHERE flag) FROM t", "1000|0")]);
+        old.run_each(&["COMMIT"]);
+        vacuum(&mut s, "t");
+        s.run_each(&[
+            "INSERT INTO t SELECT g, false, 'other' FROM generate_series(2001, 2100) g",
+            "SET enable_seqscan = off",
+        ]);
+        s.check(&[("SELECT * FROM t WHERE flag", "")]);
+        assert_eq!(db.faults(), [""; 0], "{end}");
+    }
+}
+
 /// A predicate that asks for a setting may have said something else when the row was inserted.
 #[test]
 fn predicates_that_ask_for_settings_are_not_believed() {
@@ -233,6 +264,63 @@ fn predicates_that_ask_for_settings_are_not_believed() {
         "SET extra_float_digits = 0",
     ]);
     s.check(&[("SELECT count(*) FROM f WHERE f::text = '0.3'", "1999")]);
+}
+
+/// What a function's own tables say may be something else in another version.
+#[test]
+fn functions_with_tables_of_their_own_are_not_believed() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE u (id int PRIMARY KEY, x text, at timestamptz, doc jsonb) WITH (autovacuum_enabled = off)",
+        "CREATE INDEX u_zone ON u (id) WHERE timezone('Europe/Berlin', at) < '2020-01-01'",
+        "CREATE INDEX u_normal ON u (id) WHERE x IS NOT NFC NORMALIZED",
+        "CREATE INDEX u_assigned ON u (id) WHERE NOT unicode_assigned(x)",
+        "CREATE INDEX u_unicode ON u (id) WHERE lower(x COLLATE \"unicode\") = 'é'",
+        "CREATE INDEX u_path ON u (id) WHERE jsonb_path_exists(doc, '$.k ? (@ like_regex \"^x\")')",
+        "CREATE INDEX u_c ON u (id) WHERE lower(x COLLATE \"C\") = 'é'",
+        "INSERT INTO u SELECT g, 'x' || g, '2026-01-01', jsonb_build_object('k', 'v') FROM generate_series(1, 2000) g",
+        "VACUUM u",
+        "DELETE FROM u WHERE id = 70",
+    ]);
+    let expected = [
+        "u_assigned: bulk, 0",
+        "u_c: retail, 0",
+        "u_normal: bulk, 0",
+        "u_path: bulk, 0",
+        "u_pkey: retail, 1",
+        "u_unicode: bulk, 0",
+        "u_zone: bulk, 0",
+    ];
+    assert_eq!(vacuum(&mut s, "u"), expected);
+}
+
+/// It is kept, being short, but nothing can be told by it.
+#[test]
+fn what_is_compressed_is_not_taken_for_null() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE EXTENSION amcheck",
+        "CREATE TABLE z (id int PRIMARY KEY, note text) WITH (autovacuum_enabled = off)",
+        "INSERT INTO z SELECT g, CASE WHEN g % 5 = 0 THEN repeat('n', 4000) END FROM generate_series(1, 3000) g",
+        "CREATE INDEX z_note ON z (id) WHERE note IS NOT NULL",
+        "CREATE INDEX z_null ON z (id) WHERE note IS NULL",
+        "VACUUM z",
+        "DELETE FROM z WHERE id = 6",
+    ]);
+    assert_eq!(
+        vacuum(&mut s, "z"),
+        ["z_note: retail, 0", "z_null: retail, 1", "z_pkey: retail, 1"]
+    );
+    for prune in ["SELECT 1", "SELECT count(*) FROM z"] {
+        s.run_each(&["DELETE FROM z WHERE id = (SELECT min(id) FROM z WHERE id % 5 = 0)", prune]);
+        assert_eq!(
+            vacuum(&mut s, "z"),
+            ["z_note: bulk, 1", "z_null: bulk, 0", "z_pkey: retail, 1"]
+        );
+        check(&db, &mut s, "z");
+    }
 }
 
 /// Rows that never got in, for what their expressions are.
@@ -314,11 +402,12 @@ impl Random {
 /// Rows come, change and go; entries go early; indexes come and go: no entry of a row that is gone is ever left.
 fn random_rows(seed: u64) {
     let db = Database::new();
-    let mut s = db.session();
+    let (mut s, mut old) = (db.session(), db.session());
+    let mut is_old = false;
     let r = &mut Random(seed);
     s.run_each(&[
         "CREATE EXTENSION amcheck",
-        "CREATE TABLE r (id int PRIMARY KEY, a int, pad text, flag boolean, t text, late text) \
+        "CREATE TABLE r (id int PRIMARY KEY, a int, pad text, flag boolean, t text, late text, state int DEFAULT 0) \
             WITH (autovacuum_enabled = off, fillfactor = 70)",
         "CREATE INDEX r_a ON r (a)",
         "CREATE INDEX r_flag ON r (a, t) WHERE flag",
@@ -341,7 +430,7 @@ fn random_rows(seed: u64) {
         for _ in 0..1 + r.below(12) {
             let (from, some) = (r.below(next.max(1)), 1 + r.below(30));
             let which = format!("id BETWEEN {from} AND {}", from + some);
-            let statement = match r.below(12) {
+            let statement = match r.below(17) {
                 0..=3 => {
                     next += 40;
                     format!(
@@ -364,6 +453,16 @@ fn random_rows(seed: u64) {
                     ["COMMIT", "ROLLBACK"][r.below(2) as usize]
                 ),
                 10 => "SELECT count(*) FROM r".to_owned(),
+                // HOT, while no index is on it.
+                11 | 12 => format!("UPDATE r SET state = 1 - state WHERE {which}"),
+                13 | 14 => {
+                    is_old = !is_old;
+                    let begin: &[&str] = &["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"];
+                    old.run_each(if is_old { begin } else { &["COMMIT"] });
+                    continue;
+                }
+                15 if r.below(3) == 0 => "DROP INDEX IF EXISTS r_state".to_owned(),
+                15 => "CREATE INDEX IF NOT EXISTS r_state ON r (id) WHERE state > 0".to_owned(),
                 _ => "SET enable_seqscan = off; SELECT count(*) FROM r WHERE flag AND a >= 0; \
                     SELECT count(*) FROM r WHERE lower(t) >= ''; RESET enable_seqscan"
                     .to_owned(),
@@ -400,6 +499,7 @@ fn random_rows(seed: u64) {
             ("(flag IS NULL OR t IS NULL) AND id >= 0", "r_null"),
             ("lower(t) >= ''", "r_lower"),
             ("a % 3 = 0 AND a + length(t) >= 0", "r_sum"),
+            ("state > 0 AND id >= 0", "r_state"),
         ];
         for (condition, index) in by {
             let query = format!("SELECT count(*), sum(id) FROM r WHERE {condition}");

@@ -71,6 +71,8 @@ pub struct World {
     pub plain: bool,
     /// The second index has entries of the rows with these keys only.
     pub partial: Option<fn(i32) -> bool>,
+    /// The second index's keys are not the values, but computed of the rows' keys.
+    pub computed: bool,
     /// Called when an index has lost the entries of a batch of pages that are being cleaned in one visit, with the index's number.
     pub between: Between,
     pub orders: Orders,
@@ -86,18 +88,28 @@ pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>
 /// Of each index's keys that were looked up together, how much they came in order.
 pub type Orders = Arc<Mutex<Vec<(usize, f64)>>>;
 
-/// Makes the keys of an index on the value of rows whose keys are such.
-struct ValueIfKey(fn(i32) -> bool);
+/// Makes the keys of an index on the value of rows whose keys are such; or, computed, on the keys of such rows.
+struct ValueIfKey(fn(i32) -> bool, bool);
+
+/// What an index on an expression of the key has.
+fn computed(key: i32) -> Vec<u8> {
+    format!("key {key:010}").into_bytes()
+}
 
 impl KeyFunction for ValueIfKey {
     fn key(&self, row: &[Option<AttrValue<'_>>], out: &mut ComputedKey) -> RowKey {
         let Some(AttrValue::Inline(key)) = row[0] else { return RowKey::Unknown };
-        if !(self.0)(i32::from_le_bytes(key.try_into().unwrap())) {
+        let key = i32::from_le_bytes(key.try_into().unwrap());
+        if !(self.0)(key) {
             return RowKey::NoEntry;
         }
-        let Some(AttrValue::Inline(value)) = row[2] else { return RowKey::Unknown };
-        out.bytes.extend_from_slice(value);
-        out.columns.push(Some(0..value.len()));
+        if self.1 {
+            out.bytes.extend(computed(key));
+        } else {
+            let Some(AttrValue::Inline(value)) = row[2] else { return RowKey::Unknown };
+            out.bytes.extend_from_slice(value);
+        }
+        out.columns.push(Some(0..out.bytes.len()));
         RowKey::Made
     }
 }
@@ -349,6 +361,7 @@ impl World {
             vacuuming: Mutex::new(None),
             plain: true,
             partial: None,
+            computed: false,
             between: Between::default(),
             orders: Orders::default(),
             two_visits: false,
@@ -358,9 +371,17 @@ impl World {
     }
 
     /// The second index has entries of the rows with these keys only.
-    pub fn with_partial(mut self, holds: fn(i32) -> bool) -> World {
+    pub fn with_partial(self, holds: fn(i32) -> bool) -> World {
+        self.with_function(holds, false)
+    }
+
+    /// As [`World::with_partial`]; `computed`: by what is computed of the keys, so that values may change in HOT updates.
+    pub fn with_function(mut self, holds: fn(i32) -> bool, computed: bool) -> World {
         let wanted = |i| [Wanted::Key, Wanted::No, Wanted::Read][i];
-        let dead_keys = Some(Arc::new(StubDesc::new(desc(), wanted)));
+        let attributes = if computed { 1 } else { 3 };
+        let kept = TupleDesc::new(desc().attrs()[..attributes].to_vec());
+        let dead_keys = Some(Arc::new(StubDesc::new(kept, wanted)));
+        self.computed = computed;
         let options = HeapOptions { dead_keys, ..HeapOptions::default() };
         self.heap = Heap::new(self.heap.relation().clone(), self.ctx.clone(), options);
         self.partial = Some(holds);
@@ -384,11 +405,23 @@ impl World {
     }
 
     pub fn index_row(&self, key: i32, value: &[u8], tid: Tid) {
-        let key = key.to_le_bytes();
-        let held = self.partial.is_none_or(|holds| holds(i32::from_le_bytes(key)));
-        for (i, tree) in self.indexes.iter().enumerate().filter(|(i, _)| *i == 0 || held) {
-            let v: [Value<'_>; 1] = [Some(if i == 1 { value } else { &key })];
-            tree.insert(&v, tid, UniqueCheck::No).unwrap();
+        for (i, tree) in self.indexes.iter().enumerate().filter(|(i, _)| self.holds(*i, key)) {
+            let indexed = self.indexed(i, key, value);
+            tree.insert(&[Some(&indexed)], tid, UniqueCheck::No).unwrap();
+        }
+    }
+
+    /// Has the index an entry of the row with this key?
+    pub fn holds(&self, i: usize, key: i32) -> bool {
+        i == 0 || self.partial.is_none_or(|holds| holds(key))
+    }
+
+    /// The entry's key.
+    pub fn indexed(&self, i: usize, key: i32, value: &[u8]) -> Vec<u8> {
+        match i {
+            1 if self.computed => computed(key),
+            1 => value.to_vec(),
+            _ => key.to_le_bytes().to_vec(),
         }
     }
 
@@ -513,9 +546,9 @@ impl World {
         match self.partial.filter(|_| i == 1) {
             None => IndexKeys::plain(vec![INDEXED[i]], None),
             Some(holds) => IndexKeys {
-                function: Some(Arc::new(ValueIfKey(holds))),
+                function: Some(Arc::new(ValueIfKey(holds, self.computed))),
                 share: Some(0.1),
-                ..IndexKeys::plain(INDEXED.to_vec(), None)
+                ..IndexKeys::plain(INDEXED[..if self.computed { 1 } else { 2 }].to_vec(), None)
             },
         }
     }
@@ -685,9 +718,11 @@ impl World {
                     None => faults.push(format!("index {i} leads to {tid}, which is free")),
                     Some(None) => {}
                     Some(Some((key, text))) => {
-                        let right = if i == 1 { text.clone() } else { key.to_le_bytes().to_vec() };
-                        if right != value {
+                        if self.indexed(i, *key, text) != value {
                             faults.push(format!("index {i}: {tid} has another key"));
+                        }
+                        if !self.holds(i, *key) {
+                            faults.push(format!("index {i}: {tid} has an entry"));
                         }
                     }
                 }
@@ -696,7 +731,7 @@ impl World {
             })
             .unwrap();
             for (key, (tid, _)) in &rows {
-                if i == 1 && self.partial.is_some_and(|holds| !holds(*key)) {
+                if !self.holds(i, *key) {
                     continue;
                 }
                 if !entries.contains(tid) && !heap_only.contains(tid) {

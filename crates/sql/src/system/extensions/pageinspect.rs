@@ -3,7 +3,7 @@
 //! # Differs from PostgreSQL
 //! The pages are Ebb's (docs/FORMAT.md): the header is 32 bytes long, its checksum is a CRC-32C of which `checksum` and
 //! `page_checksum` show the low half, `version` is Ebb's layout version, and transaction ids are offsets from the page's base, shown
-//! added up. Of `t_infomask2` the bits 0x0800 (a stub) and 0x1000 (a hop of the chain was shortened) are Ebb's own. Lengths and
+//! added up. Of `t_infomask2` the bits 0x1000 (a hop of the chain was shortened) and 0x0800 (it leads out of the HOT chain, whole) are Ebb's own. Lengths and
 //! offsets beyond the page's end are shown as they are found. BRIN, GIN, GiST and hash pages do not exist.
 
 use super::{block_argument, blocks, int4, pages_of, read_page, relation_named, texts, xid};
@@ -328,7 +328,7 @@ const INFOMASK: &[(i32, &str)] = &[
     (0x8000, "HEAP_MOVED_IN"),
 ];
 const INFOMASK2: &[(i32, &str)] = &[
-    (0x0800, "EBB_STUB"),
+    (0x0800, "EBB_CHAIN_END"),
     (0x1000, "EBB_CHAIN_SHORTENED"),
     (0x2000, "HEAP_KEYS_UPDATED"),
     (0x4000, "HEAP_HOT_UPDATED"),
