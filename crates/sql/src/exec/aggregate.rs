@@ -4,14 +4,14 @@
 //! What is to be sorted or made distinct before it is aggregated is in a sorter for each group, which keeps no more than `work_mem` in memory.
 //! Of groups in a hash table, which the planner takes if their rows are few, those sorters go to disk by which they grow together
 //! beyond that.
-//! A hash table takes no more groups than fit in twice `work_mem`: the rows of others wait on disk, parted by the groups' hashes, until
-//! those are handed out.
+//! A hash table takes no more groups than fit in the memory for such: the rows of others wait on disk, parted by the groups' hashes, until
+//! those are handed out. What their keys are was computed once: it may come out otherwise the second time.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
 use super::hypothetical::{Neighbours, Place};
+use super::parts::{Part, Parted, Split};
 use super::sort::{KeyPlace, Sorter};
-use super::waiting::{Parts, Waiting};
-use super::{Cx, Node};
+use super::{Cx, HashTold, Node, Told};
 use crate::plan::AggregateStrategy;
 use base::{Oid, Result, bail};
 use expr::code::{Code, int_of};
@@ -76,6 +76,14 @@ pub(crate) fn add_int(a: i64, b: i64) -> Result<i64> {
 }
 
 impl State {
+    /// What it holds beside its place among the states, if it may hold more and more.
+    fn held_bytes(&self) -> Option<usize> {
+        match self {
+            State::Other(state) => state.memory_bytes(),
+            _ => None,
+        }
+    }
+
     fn sorter_bytes(&self) -> usize {
         match self {
             State::Collected(Some(collected)) => collected.sorter.bytes(),
@@ -402,6 +410,8 @@ pub(crate) struct AggregateNode {
 }
 
 const NONE: u32 = u32::MAX;
+/// What states hold is counted after so many rows at least.
+const COUNTED_AFTER: usize = 256;
 /// Less than so much in memory is no run on disk.
 const LEAST_RUN_BYTES: usize = 64 << 10;
 /// The memory of so many states is kept for another execution.
@@ -419,9 +429,13 @@ pub(crate) struct AggregateWork {
     set_of: Vec<u32>,
     states: Vec<State>,
     bytes: usize,
+    /// What states that grow hold, when that was counted last; in how many rows it is counted again, if there are such.
+    held: usize,
+    count_in: Option<usize>,
     emit_at: usize,
-    /// Input rows of groups that found no room.
-    waiting: Vec<Waiting>,
+    /// Input rows of groups that found no room, each set's in parts of its own; behind them those of their keys that are not columns.
+    waiting: Parted<1>,
+    told: HashTold,
     /// Sorted: the group in hand.
     batch: Batch,
     at: usize,
@@ -440,12 +454,12 @@ impl AggregateWork {
         cx: &Cx<'_>,
         waits: bool,
     ) -> Result<Option<u64>> {
-        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        let limit = cx.x.hash_mem_bytes;
         let (width, n) = (key.len(), calls.len());
         let h = types.iter().zip(key).fold(set as u64, |h, (ty, d)| mix(h ^ hash(*ty, d)));
         let at = match self.find(types, set, key, h) {
             Some(at) => at,
-            None if waits || self.bytes > limit => return Ok(Some(h)),
+            None if waits || self.bytes + self.held > limit => return Ok(Some(h)),
             None => {
                 let at = self.hashes.len();
                 self.keys.extend(key.iter().map(|d| (*d).clone()));
@@ -470,7 +484,27 @@ impl AggregateWork {
                 sorter.spill(cx.x.cancel)?;
             }
         }
+        match &mut self.count_in {
+            None => {}
+            Some(0) => self.count_held(),
+            Some(rows) => *rows -= 1,
+        }
         Ok(None)
+    }
+
+    /// Counts what states hold: seldom enough that it costs each row little.
+    fn count_held(&mut self) {
+        self.held = self.states.iter().filter_map(State::held_bytes).sum();
+        self.count_in = Some((self.states.len() * 2).max(COUNTED_AFTER));
+    }
+
+    /// Notes what the table has come to.
+    fn tell(&mut self) {
+        let (parts, disk) = self.waiting.made();
+        let told = &mut self.told;
+        told.peak = told.peak.max(self.bytes + self.held);
+        told.batches = told.batches.max(parts + 1);
+        told.disk = told.disk.max(disk);
     }
 
     /// The place of a set's group.
@@ -606,45 +640,50 @@ impl AggregateNode {
         w.heads.clear();
         w.set_of.clear();
         w.states.clear();
-        w.bytes = 0;
+        (w.bytes, w.held) = (0, 0);
         w.emit_at = 0;
     }
 
-    /// Groups the input's rows, or those that had to wait.
-    fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<Waiting>) -> Result<()> {
-        let depth = source.as_ref().map_or(0, |s| s.depth + 1);
-        let sets = match &source {
-            Some(s) => s.set..s.set + 1,
-            None => 0..self.sets.len(),
-        };
+    /// Groups the input's rows, or those of a part that had to wait.
+    fn hash_input(&mut self, cx: &Cx<'_>, mut part: Option<Part<1>>) -> Result<()> {
+        let level = part.as_ref().map_or(0, |part| part.level);
+        let sets = part.as_ref().map_or(0..self.sets.len(), |part| part.of..part.of + 1);
         let several = self.sets.len() > 1;
-        let (mut batch, mut row) = (Batch::new(), Vec::new());
+        let grow = |c: &Call| c.start().held_bytes().is_some();
+        self.state.count_in = self.calls.iter().any(grow).then_some(COUNTED_AFTER);
+        // Keys that stand behind rows that had to wait.
+        let computed: SmallVec<[usize; 8]> =
+            (0..self.groups.len()).filter(|i| !matches!(self.groups[*i], Code::Slot(_))).collect();
+        let mut batch = Batch::new();
         let mut scratch = vec![Datum::Null; self.groups.len()];
-        let mut waiting: Vec<Parts> = (0..self.sets.len()).map(|_| Parts::default()).collect();
+        let mut splits: Vec<Option<Split<1>>> = self.sets.iter().map(|_| None).collect();
         loop {
             cx.poll()?;
-            match &mut source {
-                None => self.input.next(cx, &mut batch, BATCH_ROWS)?,
-                Some(s) => {
-                    batch.reset(self.input_width);
-                    while batch.len() < BATCH_ROWS {
-                        row.clear();
-                        if !s.rows.read(&mut row)? {
-                            break;
-                        }
-                        batch.push(&row);
-                    }
+            match &mut part {
+                None => {
+                    self.input.next(cx, &mut batch, BATCH_ROWS)?;
+                    self.input_width = batch.width();
+                }
+                Some(part) => {
+                    batch.reset(self.input_width + computed.len());
+                    part.read_batch(0, &mut batch, BATCH_ROWS)?;
                 }
             }
             if batch.is_empty() {
                 break;
             }
-            self.input_width = batch.width();
             let parts = (&self.calls[..], &self.group_types[..]);
-            for row in batch.rows() {
-                let values = self.groups.iter().zip(&mut scratch);
-                let key: SmallVec<[&Datum; 8]> =
-                    values.map(|(g, v)| g.eval_ref(row, &cx.eval, v)).collect::<Result<_>>()?;
+            for whole in batch.rows() {
+                let (row, behind) = whole.split_at(self.input_width);
+                let mut key: SmallVec<[&Datum; 8]> = SmallVec::new();
+                let mut known = behind.iter();
+                for (group, scratch) in self.groups.iter().zip(&mut scratch) {
+                    let known = if let Code::Slot(_) = group { None } else { known.next() };
+                    key.push(match known {
+                        Some(value) => value,
+                        None => group.eval_ref(row, &cx.eval, scratch)?,
+                    });
+                }
                 for set in sets.clone() {
                     let mut of_set = key.clone();
                     if several {
@@ -653,16 +692,32 @@ impl AggregateNode {
                             *d = if own.contains(&i) { *d } else { &Datum::Null };
                         }
                     }
-                    let (of_set, waits) = ((set, &of_set[..]), waiting[set].used);
-                    if let Some(h) = self.state.hash_row(parts, of_set, row, cx, waits)? {
-                        waiting[set].write(h, depth, row)?;
+                    let (of_set, waits) = ((set, &of_set[..]), splits[set].is_some());
+                    let Some(h) = self.state.hash_row(parts, of_set, row, cx, waits)? else {
+                        continue;
+                    };
+                    let split = match &mut splits[set] {
+                        Some(split) => split,
+                        none => none.insert(self.state.waiting.split(
+                            level,
+                            set,
+                            cx.x.hash_mem_bytes,
+                        )?),
+                    };
+                    if behind.len() == computed.len() {
+                        split.put(0, h, whole)?;
+                    } else {
+                        let keys = computed.iter().map(|i| key[*i]);
+                        let row: SmallVec<[Datum; 8]> = row.iter().chain(keys).cloned().collect();
+                        split.put(0, h, &row)?;
                     }
                 }
             }
         }
-        for (set, parts) in waiting.into_iter().enumerate() {
-            parts.end(set, depth, &mut self.state.waiting)?;
+        for split in splits.into_iter().flatten() {
+            self.state.waiting.end(split)?;
         }
+        self.state.tell();
         Ok(())
     }
 
@@ -703,11 +758,10 @@ impl AggregateNode {
             if out.len() >= max {
                 return Ok(());
             }
-            match self.state.waiting.pop() {
-                Some(mut next) => {
+            match self.state.waiting.next() {
+                Some(part) => {
                     self.clear_groups();
-                    next.rows.rewind()?;
-                    self.hash_input(cx, Some(next))?;
+                    self.hash_input(cx, Some(part))?;
                 }
                 None => return Ok(()),
             }
@@ -769,9 +823,13 @@ impl Node for AggregateNode {
             AggregateStrategy::Sorted => self.sorted(cx, out, max),
         }
     }
+    fn told(&self) -> Told {
+        let hash = (self.strategy == AggregateStrategy::Hashed).then_some(self.state.told);
+        Told { hash, ..Told::default() }
+    }
     fn let_go(&mut self) {
         if self.state.states.len() > KEPT_STATES {
-            self.state = AggregateWork::default();
+            self.state = AggregateWork { told: self.state.told, ..AggregateWork::default() };
         }
         self.reset();
         self.input.let_go();

@@ -668,7 +668,7 @@ impl JoinSpace<'_, '_> {
         // Rows that an aggregate sorts are all kept until their group is whole: of one group at a time, then.
         let kept = input.rows * (f64::from(input.width) + 64.0);
         let sorts = calls.iter().any(|c| c.distinct || !c.order_by.is_empty());
-        let too_big = bytes > s.work_mem_bytes as f64 * 16.0
+        let too_big = bytes > s.hash_mem_bytes * 8.0
             || sorts && kept > s.work_mem_bytes as f64
             || !s.enable_hashagg;
         let (strategy, input) = if groups.is_empty() && sets.len() <= 1 {
