@@ -5,7 +5,7 @@
 //! Of groups in a hash table, which the planner takes if their rows are few, those sorters go to disk by which they grow together
 //! beyond that.
 //! A hash table takes no more groups than fit in the memory for such: the rows of others wait on disk, parted by the groups' hashes, until
-//! those are handed out. What their keys are was computed once: it may come out otherwise the second time.
+//! those are handed out. Their keys are computed anew then: what may come out otherwise, the planner has made a column of.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
 use super::hypothetical::{Neighbours, Place};
@@ -433,7 +433,7 @@ pub(crate) struct AggregateWork {
     held: usize,
     count_in: Option<usize>,
     emit_at: usize,
-    /// Input rows of groups that found no room, each set's in parts of its own; behind them those of their keys that are not columns.
+    /// Input rows of groups that found no room, each set's in parts of its own.
     waiting: Parted<1>,
     told: HashTold,
     /// Sorted: the group in hand.
@@ -651,9 +651,6 @@ impl AggregateNode {
         let several = self.sets.len() > 1;
         let grow = |c: &Call| c.start().held_bytes().is_some();
         self.state.count_in = self.calls.iter().any(grow).then_some(COUNTED_AFTER);
-        // Keys that stand behind rows that had to wait.
-        let computed: SmallVec<[usize; 8]> =
-            (0..self.groups.len()).filter(|i| !matches!(self.groups[*i], Code::Slot(_))).collect();
         let mut batch = Batch::new();
         let mut scratch = vec![Datum::Null; self.groups.len()];
         let mut splits: Vec<Option<Split<1>>> = self.sets.iter().map(|_| None).collect();
@@ -665,7 +662,7 @@ impl AggregateNode {
                     self.input_width = batch.width();
                 }
                 Some(part) => {
-                    batch.reset(self.input_width + computed.len());
+                    batch.reset(self.input_width);
                     part.read_batch(0, &mut batch, BATCH_ROWS)?;
                 }
             }
@@ -673,17 +670,10 @@ impl AggregateNode {
                 break;
             }
             let parts = (&self.calls[..], &self.group_types[..]);
-            for whole in batch.rows() {
-                let (row, behind) = whole.split_at(self.input_width);
-                let mut key: SmallVec<[&Datum; 8]> = SmallVec::new();
-                let mut known = behind.iter();
-                for (group, scratch) in self.groups.iter().zip(&mut scratch) {
-                    let known = if let Code::Slot(_) = group { None } else { known.next() };
-                    key.push(match known {
-                        Some(value) => value,
-                        None => group.eval_ref(row, &cx.eval, scratch)?,
-                    });
-                }
+            for row in batch.rows() {
+                let values = self.groups.iter().zip(&mut scratch);
+                let key: SmallVec<[&Datum; 8]> =
+                    values.map(|(g, v)| g.eval_ref(row, &cx.eval, v)).collect::<Result<_>>()?;
                 for set in sets.clone() {
                     let mut of_set = key.clone();
                     if several {
@@ -704,13 +694,7 @@ impl AggregateNode {
                             cx.x.hash_mem_bytes,
                         )?),
                     };
-                    if behind.len() == computed.len() {
-                        split.put(0, h, whole)?;
-                    } else {
-                        let keys = computed.iter().map(|i| key[*i]);
-                        let row: SmallVec<[Datum; 8]> = row.iter().chain(keys).cloned().collect();
-                        split.put(0, h, &row)?;
-                    }
+                    split.put(0, h, row)?;
                 }
             }
         }

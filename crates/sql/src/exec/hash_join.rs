@@ -310,18 +310,19 @@ impl HashJoinNode {
                     None if keep => 0,
                     None => continue,
                 };
-                match &mut split {
-                    None => s.table.take(row, h),
-                    Some(split) => split.put(RIGHT, h, row)?,
+                if let Some(split) = &mut split {
+                    split.put(RIGHT, h, row)?;
+                    continue;
                 }
-            }
-            if split.is_none() && s.table.bytes > limit {
-                let split = split.insert(s.parted.split(0, 0, limit)?);
-                for i in 0..s.table.len() {
-                    split.put(RIGHT, s.table.hashes[i], s.table.row(i))?;
+                s.table.take(row, h);
+                if s.table.bytes > limit {
+                    let split = split.insert(s.parted.split(0, 0, limit)?);
+                    for i in 0..s.table.len() {
+                        split.put(RIGHT, s.table.hashes[i], s.table.row(i))?;
+                    }
+                    self.told.peak = self.told.peak.max(s.table.bytes);
+                    s.table.clear();
                 }
-                self.told.peak = self.told.peak.max(s.table.bytes);
-                s.table.clear();
             }
         }
         let Some(mut split) = split else {
