@@ -405,7 +405,7 @@ impl HashJoinNode {
             Loaded::TooMany => {
                 self.state.table.clear();
                 self.split_again(part, cx)?;
-                return Ok(false);
+                Ok(false)
             }
             loaded => {
                 let s = &mut self.state;
