@@ -76,9 +76,9 @@ pub trait AggregateState: Send {
     /// # Errors
     /// Overflow and the like.
     fn finish(&self, env: &dyn Env) -> Result<Datum>;
-    /// Bytes it holds, about.
-    fn memory_bytes(&self) -> usize {
-        64
+    /// Bytes it holds, about, if those may become more and more.
+    fn memory_bytes(&self) -> Option<usize> {
+        None
     }
 }
 

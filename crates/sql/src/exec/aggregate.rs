@@ -4,19 +4,21 @@
 //! What is to be sorted or made distinct before it is aggregated is in a sorter for each group, which keeps no more than `work_mem` in memory.
 //! Of groups in a hash table, which the planner takes if their rows are few, those sorters go to disk by which they grow together
 //! beyond that.
-//! A hash table takes no more groups than fit in twice `work_mem`: the rows of others wait on disk, parted by the groups' hashes, until
-//! those are handed out.
+//! A hash table takes no more groups than fit in the memory for such: the rows of others wait on disk, parted by the groups' hashes, until
+//! those are handed out. Their keys are computed anew then: what may come out otherwise, the planner has made a column of.
 
-use super::batch::{BATCH_ROWS, Batch, row_bytes};
+mod groups;
+
+use super::batch::{BATCH_ROWS, Batch};
 use super::hypothetical::{Neighbours, Place};
+use super::parts::{Part, Parted, Split};
 use super::sort::{KeyPlace, Sorter};
-use super::waiting::{Parts, Waiting};
-use super::{Cx, Node};
+use super::{Cx, HashTold, Node, Told};
 use crate::plan::AggregateStrategy;
 use base::{Oid, Result, bail};
 use expr::code::{Code, int_of};
 use expr::eval::EvalContext;
-use expr::ops::{compare, compare_key, hash, mix};
+use expr::ops::{compare, compare_key};
 use smallvec::SmallVec;
 use types::{AggregateState, Datum, oids};
 
@@ -76,6 +78,14 @@ pub(crate) fn add_int(a: i64, b: i64) -> Result<i64> {
 }
 
 impl State {
+    /// What it holds beside its place among the states, if it may hold more and more.
+    fn held_bytes(&self) -> Option<usize> {
+        match self {
+            State::Other(state) => state.memory_bytes(),
+            _ => None,
+        }
+    }
+
     fn sorter_bytes(&self) -> usize {
         match self {
             State::Collected(Some(collected)) => collected.sorter.bytes(),
@@ -402,6 +412,8 @@ pub(crate) struct AggregateNode {
 }
 
 const NONE: u32 = u32::MAX;
+/// What states hold is counted after so many rows at least.
+const COUNTED_AFTER: usize = 256;
 /// Less than so much in memory is no run on disk.
 const LEAST_RUN_BYTES: usize = 64 << 10;
 /// The memory of so many states is kept for another execution.
@@ -419,98 +431,18 @@ pub(crate) struct AggregateWork {
     set_of: Vec<u32>,
     states: Vec<State>,
     bytes: usize,
+    /// What states that grow hold, when that was counted last; in how many rows it is counted again, if there are such.
+    held: usize,
+    count_in: Option<usize>,
     emit_at: usize,
-    /// Input rows of groups that found no room.
-    waiting: Vec<Waiting>,
+    /// Input rows of groups that found no room, each set's in parts of its own.
+    waiting: Parted<1>,
+    told: HashTold,
     /// Sorted: the group in hand.
     batch: Batch,
     at: usize,
     current: Option<Vec<Datum>>,
     current_states: Vec<State>,
-}
-
-impl AggregateWork {
-    /// Adds a row to its group of a set. A new group that finds no room gives its hash: once one had to wait, all new ones of the set do, or
-    /// the rows of the first would be parted.
-    fn hash_row(
-        &mut self,
-        (calls, types): (&[Call], &[Oid]),
-        (set, key): (usize, &[&Datum]),
-        row: &[Datum],
-        cx: &Cx<'_>,
-        waits: bool,
-    ) -> Result<Option<u64>> {
-        let limit = cx.x.work_mem_bytes.saturating_mul(2);
-        let (width, n) = (key.len(), calls.len());
-        let h = types.iter().zip(key).fold(set as u64, |h, (ty, d)| mix(h ^ hash(*ty, d)));
-        let at = match self.find(types, set, key, h) {
-            Some(at) => at,
-            None if waits || self.bytes > limit => return Ok(Some(h)),
-            None => {
-                let at = self.hashes.len();
-                self.keys.extend(key.iter().map(|d| (*d).clone()));
-                self.bytes += row_bytes(&self.keys[at * width..]) + 32 + n * 48;
-                self.hashes.push(h);
-                self.set_of.push(set as u32);
-                self.states.extend(calls.iter().map(Call::start));
-                self.next.push(NONE);
-                self.link(at);
-                at
-            }
-        };
-        for (c, s) in calls.iter().zip(&mut self.states[at * n..(at + 1) * n]) {
-            let before = s.sorter_bytes();
-            c.add(s, row, cx)?;
-            let State::Collected(Some(collected)) = s else { continue };
-            let sorter = &mut collected.sorter;
-            self.bytes += sorter.bytes();
-            self.bytes = self.bytes.saturating_sub(before);
-            if self.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
-                self.bytes = self.bytes.saturating_sub(sorter.bytes());
-                sorter.spill(cx.x.cancel)?;
-            }
-        }
-        Ok(None)
-    }
-
-    /// The place of a set's group.
-    fn find(&self, types: &[Oid], set: usize, key: &[&Datum], h: u64) -> Option<usize> {
-        if self.heads.is_empty() {
-            return None;
-        }
-        let width = key.len();
-        let mut i = self.heads[h as usize & (self.heads.len() - 1)];
-        while i != NONE {
-            let at = i as usize;
-            let own = &self.keys[at * width..(at + 1) * width];
-            let mut pairs = types.iter().zip(own.iter().zip(key));
-            if self.hashes[at] == h
-                && self.set_of[at] as usize == set
-                && pairs.all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
-            {
-                return Some(at);
-            }
-            i = self.next[at];
-        }
-        None
-    }
-
-    /// Hangs the newest group into its chain.
-    fn link(&mut self, at: usize) {
-        if self.hashes.len() * 2 <= self.heads.len() {
-            let b = self.hashes[at] as usize & (self.heads.len() - 1);
-            self.next[at] = self.heads[b];
-            self.heads[b] = at as u32;
-            return;
-        }
-        let size = (self.hashes.len() * 4).next_power_of_two().max(64);
-        self.heads = vec![NONE; size];
-        for i in 0..self.hashes.len() {
-            let b = self.hashes[i] as usize & (size - 1);
-            self.next[i] = self.heads[b];
-            self.heads[b] = i as u32;
-        }
-    }
 }
 
 impl AggregateNode {
@@ -606,40 +538,35 @@ impl AggregateNode {
         w.heads.clear();
         w.set_of.clear();
         w.states.clear();
-        w.bytes = 0;
+        (w.bytes, w.held) = (0, 0);
         w.emit_at = 0;
     }
 
-    /// Groups the input's rows, or those that had to wait.
-    fn hash_input(&mut self, cx: &Cx<'_>, mut source: Option<Waiting>) -> Result<()> {
-        let depth = source.as_ref().map_or(0, |s| s.depth + 1);
-        let sets = match &source {
-            Some(s) => s.set..s.set + 1,
-            None => 0..self.sets.len(),
-        };
+    /// Groups the input's rows, or those of a part that had to wait.
+    fn hash_input(&mut self, cx: &Cx<'_>, mut part: Option<Part<1>>) -> Result<()> {
+        let level = part.as_ref().map_or(0, |part| part.level);
+        let sets = part.as_ref().map_or(0..self.sets.len(), |part| part.of..part.of + 1);
         let several = self.sets.len() > 1;
-        let (mut batch, mut row) = (Batch::new(), Vec::new());
+        let grow = |c: &Call| c.start().held_bytes().is_some();
+        self.state.count_in = self.calls.iter().any(grow).then_some(COUNTED_AFTER);
+        let mut batch = Batch::new();
         let mut scratch = vec![Datum::Null; self.groups.len()];
-        let mut waiting: Vec<Parts> = (0..self.sets.len()).map(|_| Parts::default()).collect();
+        let mut splits: Vec<Option<Split<1>>> = self.sets.iter().map(|_| None).collect();
         loop {
             cx.poll()?;
-            match &mut source {
-                None => self.input.next(cx, &mut batch, BATCH_ROWS)?,
-                Some(s) => {
+            match &mut part {
+                None => {
+                    self.input.next(cx, &mut batch, BATCH_ROWS)?;
+                    self.input_width = batch.width();
+                }
+                Some(part) => {
                     batch.reset(self.input_width);
-                    while batch.len() < BATCH_ROWS {
-                        row.clear();
-                        if !s.rows.read(&mut row)? {
-                            break;
-                        }
-                        batch.push(&row);
-                    }
+                    part.read_batch(0, &mut batch, BATCH_ROWS)?;
                 }
             }
             if batch.is_empty() {
                 break;
             }
-            self.input_width = batch.width();
             let parts = (&self.calls[..], &self.group_types[..]);
             for row in batch.rows() {
                 let values = self.groups.iter().zip(&mut scratch);
@@ -653,16 +580,26 @@ impl AggregateNode {
                             *d = if own.contains(&i) { *d } else { &Datum::Null };
                         }
                     }
-                    let (of_set, waits) = ((set, &of_set[..]), waiting[set].used);
-                    if let Some(h) = self.state.hash_row(parts, of_set, row, cx, waits)? {
-                        waiting[set].write(h, depth, row)?;
-                    }
+                    let (of_set, waits) = ((set, &of_set[..]), splits[set].is_some());
+                    let Some(h) = self.state.hash_row(parts, of_set, row, cx, waits)? else {
+                        continue;
+                    };
+                    let split = match &mut splits[set] {
+                        Some(split) => split,
+                        none => none.insert(self.state.waiting.split(
+                            level,
+                            set,
+                            cx.x.hash_mem_bytes,
+                        )?),
+                    };
+                    split.put(0, h, row)?;
                 }
             }
         }
-        for (set, parts) in waiting.into_iter().enumerate() {
-            parts.end(set, depth, &mut self.state.waiting)?;
+        for split in splits.into_iter().flatten() {
+            self.state.waiting.end(split)?;
         }
+        self.state.tell();
         Ok(())
     }
 
@@ -703,11 +640,10 @@ impl AggregateNode {
             if out.len() >= max {
                 return Ok(());
             }
-            match self.state.waiting.pop() {
-                Some(mut next) => {
+            match self.state.waiting.next() {
+                Some(part) => {
                     self.clear_groups();
-                    next.rows.rewind()?;
-                    self.hash_input(cx, Some(next))?;
+                    self.hash_input(cx, Some(part))?;
                 }
                 None => return Ok(()),
             }
@@ -769,9 +705,13 @@ impl Node for AggregateNode {
             AggregateStrategy::Sorted => self.sorted(cx, out, max),
         }
     }
+    fn told(&self) -> Told {
+        let hash = (self.strategy == AggregateStrategy::Hashed).then_some(self.state.told);
+        Told { hash, ..Told::default() }
+    }
     fn let_go(&mut self) {
         if self.state.states.len() > KEPT_STATES {
-            self.state = AggregateWork::default();
+            self.state = AggregateWork { told: self.state.told, ..AggregateWork::default() };
         }
         self.reset();
         self.input.let_go();

@@ -103,6 +103,16 @@ impl Batch {
     pub fn push_value(&mut self, value: Datum) {
         self.data.push(value);
     }
+    /// Adds the row whose values `read` appends; false if it says that there is none.
+    pub(crate) fn read_row(
+        &mut self,
+        read: impl FnOnce(&mut Vec<Datum>) -> Result<bool>,
+    ) -> Result<bool> {
+        let more = read(&mut self.data)?;
+        self.len += usize::from(more);
+        debug_assert_eq!(self.data.len(), self.len * self.width);
+        Ok(more)
+    }
     /// Ends a row.
     #[inline]
     pub fn end_row(&mut self) {

@@ -1,5 +1,6 @@
 //! From plan nodes to nodes at work.
 
+use super::HashTold;
 use super::aggregate::{AggregateNode, AggregateWork, Call};
 use super::batch::Batch;
 use super::effects::rows_to_write;
@@ -394,6 +395,7 @@ impl Builder {
                     left_width: left.columns.len(),
                     right_width: right.columns.len(),
                     state: HashState::default(),
+                    told: HashTold::default(),
                 })
             }
             NodeKind::MergeJoin { kind, left, right, keys, on, filter, output } => {

@@ -111,6 +111,8 @@ pub struct ExecContext<'a> {
     pub cancel: &'a CancelFlag,
     /// `work_mem`
     pub work_mem_bytes: usize,
+    /// What hash tables may take: `work_mem` times `hash_mem_multiplier`.
+    pub hash_mem_bytes: usize,
     /// `$1`, `$2`, …
     pub params: &'a [Datum],
 }

@@ -1,9 +1,17 @@
-//! Hash joins: the right side in a hash table, in parts on disk if it is too big.
+//! Hash joins: the right side in a hash table, both sides in parts on disk if it is too big.
+//!
+//! # Invariants
+//! - The table has no more rows than go into the memory for hash tables, and one more.
+//! - A part of which the right rows are more than that is split again. Where that is of no use, for rows of one key, its right rows are taken
+//!   piece by piece, and all of its left rows looked at for each piece; which of those have met a right row is kept in a bit for each.
+//!
+//! # Differs from PostgreSQL
+//! There rows of one key are all held in memory, however many they are.
 
 use super::batch::{BATCH_ROWS, Batch, row_bytes};
 use super::join::{emit, emit_pair};
-use super::store::RowFile;
-use super::{Cx, Node};
+use super::parts::{DEEPEST, Part, Parted, Split};
+use super::{Cx, HashTold, Node, Told};
 use crate::query::JoinKind;
 use base::{Oid, Result};
 use expr::code::Code;
@@ -132,6 +140,10 @@ impl Table {
             self.heads[b] = i as u32;
         }
     }
+    /// Into how many chains rows are hung.
+    fn buckets(&self) -> usize {
+        self.heads.len()
+    }
     #[inline]
     pub(crate) fn first(&self, h: u64) -> u32 {
         if self.heads.is_empty() { NONE } else { self.heads[h as usize & (self.heads.len() - 1)] }
@@ -142,17 +154,42 @@ impl Table {
     }
 }
 
-/// So many parts are made at once.
-const PARTS: usize = 32;
-/// Parts that are too large are parted again so often.
-const DEEPEST: u32 = 4;
+/// The sides of a part.
+const LEFT: usize = 0;
+const RIGHT: usize = 1;
 
-/// Rows of both sides whose hashes put them together, on disk.
-struct Part {
-    left: RowFile,
-    right: RowFile,
-    /// How often its rows have been parted before.
-    depth: u32,
+/// Which left rows of a part, whose right rows are taken piece by piece, have met one of them.
+struct Met {
+    bits: Vec<u64>,
+    /// How many have not.
+    lone: u64,
+}
+
+impl Met {
+    fn none_of(rows: u64) -> Met {
+        Met { bits: vec![0; rows.div_ceil(64) as usize], lone: rows }
+    }
+    fn has(&self, row: u64) -> bool {
+        self.bits.get((row / 64) as usize).is_some_and(|bits| bits >> (row % 64) & 1 == 1)
+    }
+    fn set(&mut self, row: u64) {
+        if !self.has(row)
+            && let Some(bits) = self.bits.get_mut((row / 64) as usize)
+        {
+            *bits |= 1 << (row % 64);
+            self.lone -= 1;
+        }
+    }
+}
+
+/// What of a part's right rows is in the table.
+#[derive(PartialEq, Eq)]
+enum Loaded {
+    All,
+    /// There are more of them.
+    Piece,
+    /// Too many, which can be parted.
+    TooMany,
 }
 
 /// A hash join.
@@ -167,24 +204,33 @@ pub(crate) struct HashJoinNode {
     pub left_width: usize,
     pub right_width: usize,
     pub state: HashState,
+    pub told: HashTold,
 }
 
 #[derive(Default)]
 pub(crate) struct HashState {
     built: bool,
     table: Table,
-    /// Parts on disk; taken from the end.
-    parts: Vec<Part>,
+    /// Parts on disk, and the one in hand.
+    parted: Parted<2>,
     spilled: bool,
-    part_left: Option<RowFile>,
+    part: Option<Part<2>>,
+    /// The right rows of the part in hand are taken piece by piece.
+    met: Option<Met>,
+    /// There are more pieces.
+    more: bool,
+    /// Parts that were split again.
+    again: u64,
     left: Batch,
+    /// The number of the first row in `left` among those of the part.
+    first: u64,
     at: usize,
     chain: u32,
     hash: u64,
     open: bool,
     matched: bool,
     /// How many rows of the table a right semi join has given.
-    met: usize,
+    given: usize,
     /// Unmatched right rows are being handed out from here.
     unmatched: Option<usize>,
     ended: bool,
@@ -238,14 +284,20 @@ impl HashJoinNode {
         matches!(self.kind, JoinKind::Right | JoinKind::RightAnti | JoinKind::Full)
     }
 
+    /// Are left rows without a match of no interest?
+    fn wants_pairs(&self) -> bool {
+        use JoinKind::{Inner, Right, RightAnti, RightSemi, Semi};
+        matches!(self.kind, Inner | Semi | Right | RightAnti | RightSemi)
+    }
+
     fn build(&mut self, cx: &Cx<'_>) -> Result<()> {
         let keep = self.keeps_right();
-        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+        let limit = cx.x.hash_mem_bytes;
         let s = &mut self.state;
         s.table.clear();
         s.table.width = self.right_width;
         let mut batch = Batch::new();
-        let mut files: Vec<RowFile> = Vec::new();
+        let mut split: Option<Split<2>> = None;
         loop {
             cx.poll()?;
             self.right.next(cx, &mut batch, BATCH_ROWS)?;
@@ -260,30 +312,29 @@ impl HashJoinNode {
                     None if keep => 0,
                     None => continue,
                 };
-                if files.is_empty() {
-                    s.table.take(row, h);
-                } else {
-                    files[part_of(h, 0)].write(row)?;
+                if let Some(split) = &mut split {
+                    split.put(RIGHT, h, row)?;
+                    continue;
                 }
-            }
-            if files.is_empty() && s.table.bytes > limit {
-                for _ in 0..PARTS {
-                    files.push(RowFile::new(self.right_width)?);
+                s.table.take(row, h);
+                if s.table.bytes > limit {
+                    let split = split.insert(s.parted.split(0, 0, limit)?);
+                    for i in 0..s.table.len() {
+                        split.put(RIGHT, s.table.hashes[i], s.table.row(i))?;
+                    }
+                    self.told.peak = self.told.peak.max(s.table.bytes);
+                    s.table.clear();
                 }
-                for i in 0..s.table.len() {
-                    files[part_of(s.table.hashes[i], 0)].write(s.table.row(i))?;
-                }
-                s.table.clear();
             }
         }
-        if files.is_empty() {
+        let Some(mut split) = split else {
             s.table.index();
             s.built = true;
+            self.tell();
             return Ok(());
-        }
+        };
+        split.rest(RIGHT)?;
         // The left side goes to the same parts.
-        let mut lefts: Vec<RowFile> =
-            (0..PARTS).map(|_| RowFile::new(self.left_width)).collect::<Result<_>>()?;
         loop {
             cx.poll()?;
             self.left.next(cx, &mut batch, BATCH_ROWS)?;
@@ -291,56 +342,98 @@ impl HashJoinNode {
                 break;
             }
             for row in batch.rows() {
-                let h = HashJoinNode::key_hash(&self.keys, true, row, cx)?.unwrap_or(0);
-                lefts[part_of(h, 0)].write(row)?;
+                self.put_left(&mut split, row, cx)?;
             }
         }
         let s = &mut self.state;
+        s.parted.end(split)?;
         s.spilled = true;
-        for (mut left, mut right) in lefts.into_iter().zip(files) {
-            left.rest()?;
-            right.rest()?;
-            s.parts.push(Part { left, right, depth: 0 });
-        }
         s.built = true;
-        self.next_part(cx).map(|_| ())
+        self.state.ended = !self.next_table(cx)?;
+        Ok(())
     }
 
-    /// Loads the next part from disk; false if there is none.
-    fn next_part(&mut self, cx: &Cx<'_>) -> Result<bool> {
-        let limit = cx.x.work_mem_bytes.saturating_mul(2);
+    /// Puts a left row to the part of its key, if it may come to something there.
+    fn put_left(&self, split: &mut Split<2>, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
+        let hash = HashJoinNode::key_hash(&self.keys, true, row, cx)?;
+        if self.wants_pairs() && !hash.is_some_and(|h| split.has(RIGHT, h)) {
+            return Ok(());
+        }
+        split.put(LEFT, hash.unwrap_or(0), row)
+    }
+
+    /// Loads the next rows from disk, the left rows to be looked at anew; false if there are none.
+    fn next_table(&mut self, cx: &Cx<'_>) -> Result<bool> {
+        let s = &mut self.state;
+        if !s.spilled {
+            return Ok(false);
+        }
+        let one_is_enough = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
+        if s.more && one_is_enough && s.met.as_ref().is_some_and(|met| met.lone == 0) {
+            s.more = false;
+        }
+        if s.more
+            && let Some(mut part) = s.part.take()
+        {
+            part.rewind(LEFT);
+            s.first = 0;
+            s.left.reset(self.left_width);
+            self.load(part, false, cx)?;
+            return Ok(true);
+        }
         loop {
-            let Some(mut part) = self.state.parts.pop() else { return Ok(false) };
-            part.left.rewind()?;
-            part.right.rewind()?;
-            self.state.table.clear();
-            self.state.met = 0;
-            self.state.table.width = self.right_width;
-            if self.load(&mut part.right, part.depth < DEEPEST, limit, cx)? {
-                self.state.table.index();
-                self.state.part_left = Some(part.left);
+            let s = &mut self.state;
+            (s.part, s.met, s.more, s.first) = (None, None, false, 0);
+            s.left.reset(self.left_width);
+            let Some(part) = s.parted.next() else { return Ok(false) };
+            // What one side alone has comes to nothing, unless it is asked for.
+            if part.rows(RIGHT) == 0 && self.wants_pairs()
+                || part.rows(LEFT) == 0 && !self.keeps_right()
+            {
+                continue;
+            }
+            let further = part.level < DEEPEST && !part.is_lump(RIGHT);
+            if self.load(part, further, cx)? {
                 return Ok(true);
             }
-            self.part_again(part, cx)?;
         }
     }
 
-    /// Reads a part's right rows into the table; false if they are too many, and can be parted further.
-    fn load(
-        &mut self,
-        right: &mut RowFile,
-        further: bool,
-        limit: usize,
-        cx: &Cx<'_>,
-    ) -> Result<bool> {
+    /// Reads a part's right rows into the table, as many as there is room for. False: they are too many, and the part was split.
+    fn load(&mut self, mut part: Part<2>, further: bool, cx: &Cx<'_>) -> Result<bool> {
+        self.state.table.clear();
+        self.state.given = 0;
+        self.state.table.width = self.right_width;
+        match self.fill_table(&mut part, further, cx)? {
+            Loaded::TooMany => {
+                self.state.table.clear();
+                self.split_again(part, cx)?;
+                Ok(false)
+            }
+            loaded => {
+                let s = &mut self.state;
+                s.more = loaded == Loaded::Piece;
+                if s.more && s.met.is_none() {
+                    s.met = Some(Met::none_of(part.rows(LEFT)));
+                }
+                s.table.index();
+                s.part = Some(part);
+                self.tell();
+                Ok(true)
+            }
+        }
+    }
+
+    fn fill_table(&mut self, part: &mut Part<2>, further: bool, cx: &Cx<'_>) -> Result<Loaded> {
         let keep = self.keeps_right();
+        let limit = cx.x.hash_mem_bytes;
         let table = &mut self.state.table;
         let mut row = Vec::new();
         let mut several = false;
         loop {
             row.clear();
-            if !right.read(&mut row)? {
-                return Ok(true);
+            if !part.read(RIGHT, &mut row)? {
+                return Ok(Loaded::All);
             }
             if table.len().is_multiple_of(BATCH_ROWS) {
                 cx.poll()?;
@@ -353,93 +446,73 @@ impl HashJoinNode {
                 None if keep => table.take(&mut row, 0),
                 None => {}
             }
-            if table.bytes > limit && further && several {
-                return Ok(false);
-            }
-            if table.bytes > cx.x.work_mem_bytes.saturating_mul(64).max(256 << 20) {
-                base::bail!(OUT_OF_MEMORY, "out of memory");
+            if table.bytes > limit && part.left(RIGHT) > 0 {
+                return Ok(if further && several { Loaded::TooMany } else { Loaded::Piece });
             }
         }
     }
 
     /// Makes parts of a part that is too large.
-    fn part_again(&mut self, mut part: Part, cx: &Cx<'_>) -> Result<()> {
-        let depth = part.depth + 1;
-        self.state.table.clear();
-        part.right.rewind()?;
-        let right = self.parted(&mut part.right, false, depth, cx)?;
-        let left = self.parted(&mut part.left, true, depth, cx)?;
-        for (mut left, mut right) in left.into_iter().zip(right) {
-            left.rest()?;
-            right.rest()?;
-            self.state.parts.push(Part { left, right, depth });
+    fn split_again(&mut self, mut part: Part<2>, cx: &Cx<'_>) -> Result<()> {
+        let mut split = self.state.parted.split(part.level, 0, cx.x.hash_mem_bytes)?;
+        let mut row = Vec::new();
+        for side in [RIGHT, LEFT] {
+            part.rewind(side);
+            loop {
+                row.clear();
+                if !part.read(side, &mut row)? {
+                    break;
+                }
+                if part.left(side).is_multiple_of(BATCH_ROWS as u64) {
+                    cx.poll()?;
+                }
+                if side == LEFT {
+                    self.put_left(&mut split, &row, cx)?;
+                    continue;
+                }
+                let h = HashJoinNode::key_hash(&self.keys, false, &row, cx)?.unwrap_or(0);
+                split.put(RIGHT, h, &row)?;
+            }
+            split.rest(side)?;
         }
-        Ok(())
+        self.state.again += 1;
+        self.state.parted.end(split)
     }
 
-    /// The rows of one side, in parts.
-    fn parted(
-        &self,
-        from: &mut RowFile,
-        left: bool,
-        depth: u32,
-        cx: &Cx<'_>,
-    ) -> Result<Vec<RowFile>> {
-        let width = if left { self.left_width } else { self.right_width };
-        let mut files = (0..PARTS).map(|_| RowFile::new(width)).collect::<Result<Vec<_>>>()?;
-        let mut row = Vec::new();
-        loop {
-            row.clear();
-            if !from.read(&mut row)? {
-                return Ok(files);
-            }
-            if from.left().is_multiple_of(BATCH_ROWS as u64) {
-                cx.poll()?;
-            }
-            let h = HashJoinNode::key_hash(&self.keys, left, &row, cx)?.unwrap_or(0);
-            files[part_of(h, depth)].write(&row)?;
-        }
+    /// Notes what the table has come to.
+    fn tell(&mut self) {
+        let (s, told) = (&self.state, &mut self.told);
+        let (parts, disk) = s.parted.made();
+        told.buckets = told.buckets.max(s.table.buckets());
+        told.peak = told.peak.max(s.table.bytes);
+        told.batches = told.batches.max((parts - s.again).max(1));
+        told.disk = told.disk.max(disk);
     }
 
     fn fill_left(&mut self, cx: &Cx<'_>, max: usize) -> Result<bool> {
         cx.poll()?;
+        let wants_pairs = self.wants_pairs();
         let s = &mut self.state;
         s.at = 0;
         // Each row is given once: there is none left to find a match for.
-        if self.kind == JoinKind::RightSemi && s.met == s.table.len() {
+        if self.kind == JoinKind::RightSemi && s.given == s.table.len() {
             s.left.reset(self.left_width);
             return Ok(false);
         }
         if !s.spilled {
             // An empty table decides some joins without looking at the left side.
-            if s.table.len() == 0
-                && matches!(
-                    self.kind,
-                    JoinKind::Inner | JoinKind::Semi | JoinKind::Right | JoinKind::RightAnti
-                )
-            {
+            if s.table.len() == 0 && wants_pairs {
                 return Ok(false);
             }
             self.left.next(cx, &mut s.left, max)?;
             return Ok(!s.left.is_empty());
         }
+        s.first += s.left.len() as u64;
         s.left.reset(self.left_width);
-        let Some(f) = &mut s.part_left else { return Ok(false) };
-        let mut row = Vec::new();
-        while s.left.len() < BATCH_ROWS {
-            row.clear();
-            if !f.read(&mut row)? {
-                break;
-            }
-            s.left.push(&row);
-        }
+        let Some(part) = &mut s.part else { return Ok(false) };
+        part.read_batch(LEFT, &mut s.left, BATCH_ROWS)?;
         Ok(!s.left.is_empty())
     }
-}
-
-/// The part of a hash; what has been in one part is parted by other bits.
-fn part_of(h: u64, depth: u32) -> usize {
-    mix(h.wrapping_add(u64::from(depth))) as usize % PARTS
 }
 
 impl Node for HashJoinNode {
@@ -474,23 +547,25 @@ impl Node for HashJoinNode {
                     return Ok(());
                 }
                 s.unmatched = None;
-                if !self.next_part(cx)? {
-                    self.state.ended = true;
-                }
+                self.state.ended = !self.next_table(cx)?;
                 continue;
             }
             if !self.state.open {
                 if self.state.at >= self.state.left.len() && !self.fill_left(cx, max)? {
                     if self.keeps_right() {
                         self.state.unmatched = Some(0);
-                    } else if !self.next_part(cx)? {
-                        self.state.ended = true;
+                    } else {
+                        self.state.ended = !self.next_table(cx)?;
                     }
                     continue;
                 }
                 let s = &mut self.state;
+                s.matched = s.met.as_ref().is_some_and(|met| met.has(s.first + s.at as u64));
+                if s.matched && matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
+                    s.at += 1;
+                    continue;
+                }
                 let left = s.left.row(s.at);
-                s.matched = false;
                 s.chain = match HashJoinNode::key_hash(&self.keys, true, left, cx)? {
                     Some(h) => {
                         s.hash = h;
@@ -533,7 +608,7 @@ impl Node for HashJoinNode {
                 }
                 s.matched = true;
                 s.table.matched[i] = true;
-                s.met += 1;
+                s.given += 1;
                 if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
                     s.chain = NONE;
                     break;
@@ -553,11 +628,16 @@ impl Node for HashJoinNode {
                 }
             }
             s.open = false;
+            if s.matched
+                && let Some(met) = &mut s.met
+            {
+                met.set(s.first + s.at as u64);
+            }
             let left = s.left.row(s.at);
             s.at += 1;
             let lone = match self.kind {
                 JoinKind::Semi => s.matched,
-                JoinKind::Anti | JoinKind::Left | JoinKind::Full => !s.matched,
+                JoinKind::Anti | JoinKind::Left | JoinKind::Full => !s.matched && !s.more,
                 _ => false,
             };
             if lone {
@@ -576,6 +656,9 @@ impl Node for HashJoinNode {
                 return Ok(());
             }
         }
+    }
+    fn told(&self) -> Told {
+        Told { hash: Some(self.told), ..Told::default() }
     }
     fn let_go(&mut self) {
         self.state.reset();

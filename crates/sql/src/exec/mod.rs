@@ -32,6 +32,7 @@ pub mod modify;
 mod modify_node;
 mod numbered_rows;
 mod parallel;
+mod parts;
 mod project;
 mod row;
 mod sample;
@@ -43,7 +44,6 @@ mod store;
 mod sub_plan;
 mod temp_files;
 pub mod unique_later;
-mod waiting;
 mod window;
 
 use crate::plan::{Plan, RelationUse};
@@ -182,6 +182,8 @@ pub struct Told {
     pub heap_fetches: u64,
     /// What the last sort needed.
     pub sort: Option<SortTold>,
+    /// What a hash table has come to.
+    pub hash: Option<HashTold>,
     /// What a MERGE did with its rows.
     pub merged: Option<MergeTold>,
 }
@@ -194,6 +196,19 @@ pub struct MergeTold {
     pub updated: u64,
     pub deleted: u64,
     pub skipped: u64,
+}
+
+/// What a hash table has come to at most, of all loops.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HashTold {
+    /// Chains of rows.
+    pub buckets: usize,
+    /// In how many parts rows were done; 0: the table was not filled.
+    pub batches: u64,
+    /// Bytes in memory.
+    pub peak: usize,
+    /// Bytes on disk.
+    pub disk: u64,
 }
 
 /// How rows were sorted.

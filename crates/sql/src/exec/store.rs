@@ -61,8 +61,6 @@ pub(super) fn read_row(
 /// Rows in a temporary file, written once and then read.
 pub(crate) struct RowFile {
     writer: Option<BufWriter<File>>,
-    /// Written, and not to be read yet.
-    resting: Option<File>,
     reader: Option<BufReader<File>>,
     width: usize,
     pub rows: u64,
@@ -76,7 +74,6 @@ impl RowFile {
         let file = temp_file().map_err(io)?;
         Ok(RowFile {
             writer: Some(BufWriter::with_capacity(64 << 10, file)),
-            resting: None,
             reader: None,
             width,
             rows: 0,
@@ -94,22 +91,13 @@ impl RowFile {
         self.rows += 1;
         Ok(())
     }
-    /// How many rows are still to be read.
-    pub(crate) fn left(&self) -> u64 {
-        self.left
-    }
-    /// Ends writing for now: without the memory for it, until [`RowFile::rewind`].
-    pub(crate) fn rest(&mut self) -> Result<()> {
-        if let Some(writer) = self.writer.take() {
-            self.resting = Some(writer.into_inner().map_err(|e| io(e.into_error()))?);
-        }
-        Ok(())
-    }
     /// Ends writing (or goes back): reading begins at the first row.
     pub(crate) fn rewind(&mut self) -> Result<()> {
-        self.rest()?;
-        let file = self.resting.take().or_else(|| self.reader.take().map(BufReader::into_inner));
-        let Some(mut file) = file else { return Ok(()) };
+        let mut file = match (self.writer.take(), self.reader.take()) {
+            (Some(writer), _) => writer.into_inner().map_err(|e| io(e.into_error()))?,
+            (None, Some(reader)) => reader.into_inner(),
+            (None, None) => return Ok(()),
+        };
         file.seek(SeekFrom::Start(0)).map_err(io)?;
         self.reader = Some(BufReader::with_capacity(64 << 10, file));
         self.left = self.rows;

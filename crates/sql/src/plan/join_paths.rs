@@ -196,7 +196,7 @@ impl JoinSpace<'_, '_> {
         run += l.rows * bucket * 0.5 * n * s.cpu_operator_cost;
         run += rows * (s.cpu_tuple_cost + extra as f64 * s.cpu_operator_cost);
         let bytes = r.rows * (f64::from(r.width) + 48.0);
-        if bytes > s.work_mem_bytes as f64 * 2.0 {
+        if bytes > s.hash_mem_bytes {
             let pages = |p: &Path| (p.rows * (f64::from(p.width) + 24.0) / 8192.0).ceil();
             startup += pages(r) * s.seq_page_cost;
             run += pages(r) * s.seq_page_cost + 2.0 * pages(l) * s.seq_page_cost;

@@ -73,6 +73,7 @@ use types::Datum;
 #[allow(missing_docs, reason = "named after the settings")]
 pub struct PlannerSettings {
     pub work_mem_bytes: usize,
+    pub hash_mem_bytes: f64,
     pub random_page_cost: f64,
     pub seq_page_cost: f64,
     pub cpu_tuple_cost: f64,
@@ -99,6 +100,7 @@ impl Default for PlannerSettings {
     fn default() -> Self {
         PlannerSettings {
             work_mem_bytes: 4 << 20,
+            hash_mem_bytes: 8192.0 * 1024.0,
             random_page_cost: 4.0,
             seq_page_cost: 1.0,
             cpu_tuple_cost: 0.01,

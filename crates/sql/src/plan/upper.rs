@@ -4,7 +4,7 @@ use super::create::{and_all, filtered};
 use super::finish::{contains_set, project};
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
-use super::pull_up::JoinTree;
+use super::pull_up::{JoinTree, is_volatile};
 use super::rels::{InOrder, JoinSpace, Presorted, Qual, type_family};
 use super::selectivity::VarFacts;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
@@ -380,7 +380,7 @@ pub(crate) fn plan_upper(
     }
     if !plain {
         let sorted = have.whole() && !groups.iter().any(contains_set);
-        node = s.sets_grouped_by(node, &groups)?;
+        node = s.computed_before(node, &groups)?;
         node = s.aggregate(node, &groups, calls, grouping, sorted)?;
         let sorted = sorted && in_order && !s.q.order_by.is_empty();
         have = if sorted { InOrder::Whole } else { InOrder::Not };
@@ -613,15 +613,16 @@ impl JoinSpace<'_, '_> {
         Ok(Some(n))
     }
 
-    /// What is grouped by and is a set is evaluated before rows are grouped.
-    fn sets_grouped_by(&self, input: PlanNode, groups: &[Expr]) -> Result<PlanNode> {
-        let sets = groups.iter().map(|e| self.shifted(e)).filter(contains_set);
-        let sets: Vec<Expr> = sets.collect();
-        if sets.is_empty() {
+    /// What is grouped by and is a set is evaluated before rows are grouped; so is what is another value each time, which sorting, grouping
+    /// and a row that waits for its group would each take another value of.
+    fn computed_before(&self, input: PlanNode, groups: &[Expr]) -> Result<PlanNode> {
+        let before = |e: &&Expr| contains_set(e) || is_volatile(e, &self.q.sub_selects);
+        let before: Vec<Expr> = groups.iter().filter(before).map(|e| self.shifted(e)).collect();
+        if before.is_empty() {
             return Ok(input);
         }
         let mut columns = input.columns.clone();
-        columns.extend(sets);
+        columns.extend(before);
         project(input, &columns)
     }
 
@@ -668,7 +669,7 @@ impl JoinSpace<'_, '_> {
         // Rows that an aggregate sorts are all kept until their group is whole: of one group at a time, then.
         let kept = input.rows * (f64::from(input.width) + 64.0);
         let sorts = calls.iter().any(|c| c.distinct || !c.order_by.is_empty());
-        let too_big = bytes > s.work_mem_bytes as f64 * 16.0
+        let too_big = bytes > s.hash_mem_bytes * 8.0
             || sorts && kept > s.work_mem_bytes as f64
             || !s.enable_hashagg;
         let (strategy, input) = if groups.is_empty() && sets.len() <= 1 {

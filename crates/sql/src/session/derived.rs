@@ -33,6 +33,8 @@ pub struct Derived {
     pub idle_in_transaction_timeout: Option<Duration>,
     /// `work_mem` in bytes.
     pub work_mem_bytes: usize,
+    /// `hash_mem_multiplier`
+    hash_mem_multiplier: f64,
     /// `client_min_messages`
     pub min_notice: Severity,
     /// A commit waits for its WAL (`synchronous_commit`).
@@ -58,6 +60,11 @@ pub struct Derived {
 }
 
 impl Derived {
+    /// What a hash table may take where `work_mem` is so much.
+    pub fn hash_mem_bytes(&self, work_mem: usize) -> usize {
+        (work_mem as f64 * self.hash_mem_multiplier) as usize
+    }
+
     fn new(state: &SessionState, settings: &SessionSettings) -> Derived {
         let duration = |name| {
             let ms = u64::try_from(settings.int(name)).unwrap_or(0);
@@ -88,6 +95,7 @@ impl Derived {
             work_mem_bytes: usize::try_from(settings.int("work_mem"))
                 .unwrap_or(4096)
                 .saturating_mul(1024),
+            hash_mem_multiplier: settings.real("hash_mem_multiplier"),
             min_notice: match settings.text("client_min_messages") {
                 "debug" | "debug1" | "debug2" | "debug3" | "debug4" | "debug5" => Severity::Debug,
                 "log" => Severity::Log,

@@ -275,6 +275,7 @@ fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
     let cache_pages = s.int("effective_cache_size") as f64;
     plan::PlannerSettings {
         work_mem_bytes: bytes("work_mem"),
+        hash_mem_bytes: bytes("work_mem") as f64 * s.real("hash_mem_multiplier"),
         random_page_cost: s.real("random_page_cost"),
         seq_page_cost: s.real("seq_page_cost"),
         cpu_tuple_cost: s.real("cpu_tuple_cost"),

@@ -55,6 +55,7 @@ pub fn exec_context<'a>(
         relations: state,
         cancel: &state.backend.cancel,
         work_mem_bytes,
+        hash_mem_bytes: state.derived().hash_mem_bytes(work_mem_bytes),
         params,
     }
 }

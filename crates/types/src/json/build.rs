@@ -437,8 +437,8 @@ impl AggregateState for Items {
         }
         Ok(json_text(format!("[{}]", self.text)))
     }
-    fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.elements.capacity() + self.ends.capacity() * 8 + 64
+    fn memory_bytes(&self) -> Option<usize> {
+        Some(self.text.capacity() + self.elements.capacity() + self.ends.capacity() * 8 + 64)
     }
 }
 
@@ -504,9 +504,9 @@ impl AggregateState for ObjectAgg {
         }
         Ok(json_text(format!("{} }}", self.text)))
     }
-    fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> Option<usize> {
         let keys = self.keys.len() * 64 + self.keys_bytes;
-        self.text.capacity() + self.members.memory_bytes() + keys + 64
+        Some(self.text.capacity() + self.members.memory_bytes() + keys + 64)
     }
 }
 

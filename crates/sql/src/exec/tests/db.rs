@@ -243,6 +243,7 @@ impl Db {
             relations: self,
             cancel: &self.cancel,
             work_mem_bytes: self.work_mem.get(),
+            hash_mem_bytes: self.work_mem.get() * 2,
             params,
         };
         e.start(&x)?;

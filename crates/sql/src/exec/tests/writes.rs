@@ -218,6 +218,7 @@ fn an_executor_runs_again() {
             relations: &db,
             cancel: &db.cancel,
             work_mem_bytes: 1 << 20,
+            hash_mem_bytes: (1 << 20) * 2,
             params: &[],
         };
         e.start(&x).unwrap();

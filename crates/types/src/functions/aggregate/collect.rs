@@ -36,8 +36,8 @@ impl AggregateState for Strings {
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         Ok(if self.any { Datum::text(&self.out) } else { Datum::Null })
     }
-    fn memory_bytes(&self) -> usize {
-        self.out.capacity() + 64
+    fn memory_bytes(&self) -> Option<usize> {
+        Some(self.out.capacity() + 64)
     }
 }
 
@@ -61,8 +61,8 @@ impl AggregateState for Bytes {
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         Ok(if self.any { Datum::Bytea(Arc::from(&self.out[..])) } else { Datum::Null })
     }
-    fn memory_bytes(&self) -> usize {
-        self.out.capacity() + 64
+    fn memory_bytes(&self) -> Option<usize> {
+        Some(self.out.capacity() + 64)
     }
 }
 
@@ -82,8 +82,8 @@ impl AggregateState for Elements {
         }
         Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(self.element, self.items.clone()))))
     }
-    fn memory_bytes(&self) -> usize {
-        self.items.capacity() * size_of::<Datum>() + 64
+    fn memory_bytes(&self) -> Option<usize> {
+        Some(self.items.capacity() * size_of::<Datum>() + 64)
     }
 }
 
@@ -128,8 +128,8 @@ impl AggregateState for Arrays {
             elements: self.items.clone(),
         })))
     }
-    fn memory_bytes(&self) -> usize {
-        self.items.capacity() * size_of::<Datum>() + 64
+    fn memory_bytes(&self) -> Option<usize> {
+        Some(self.items.capacity() * size_of::<Datum>() + 64)
     }
 }
 

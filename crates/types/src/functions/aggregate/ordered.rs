@@ -124,8 +124,8 @@ impl AggregateState for Percentile {
             None => Ok(Datum::Null),
         }
     }
-    fn memory_bytes(&self) -> usize {
-        self.kept.capacity() * size_of::<Datum>() + 64
+    fn memory_bytes(&self) -> Option<usize> {
+        Some(self.kept.capacity() * size_of::<Datum>() + 64)
     }
 }
 
