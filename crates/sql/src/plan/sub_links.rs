@@ -172,12 +172,28 @@ fn exists_to_join(q: &mut Query, number: usize, anti: bool) -> Option<JoinParts>
     q.range_table.append(&mut sub.range_table);
     q.sub_selects.append(&mut sub.sub_selects);
     let JoinTree::Group { items, quals } = tree else { return None };
-    let (outer, inner): (Vec<Expr>, Vec<Expr>) = quals.into_iter().partition(|e| {
-        e.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, rte, .. } if *rte < first))
-            || has_sub_link(e)
-    });
+    let (outer, inner): (Vec<Expr>, Vec<Expr>) =
+        quals.into_iter().partition(|e| looks_out(q, e, first));
     let kind = if anti { JoinKind::Anti } else { JoinKind::Semi };
     Some((kind, JoinTree::Group { items, quals: inner }, outer))
+}
+
+/// Does a condition of what was a sub-select, the relations of which begin at `first` now, look at others: it, or a sub-select in it?
+fn looks_out(q: &Query, e: &Expr, first: usize) -> bool {
+    let others = |e: &Expr, depth: u32| match e {
+        Expr::Var { levels_up, rte, .. } => {
+            *levels_up > depth || *levels_up == depth && *rte < first
+        }
+        Expr::Aggregate(a) => a.levels_up >= depth,
+        _ => false,
+    };
+    e.any(&mut |e| match e {
+        Expr::SubLink { subquery, .. } => {
+            query_any(&q.sub_selects[*subquery], &mut |e, depth| others(e, depth + 1))
+        }
+        Expr::Var { .. } => matches!(e, Expr::Var { levels_up: 0, rte, .. } if *rte < first),
+        _ => false,
+    })
 }
 
 /// Does a sub-select in a join's condition look at what is around the query? Only WHERE's conditions become those of the join.

@@ -182,3 +182,74 @@ fn the_smaller_side_is_hashed_whichever_is_asked_for() {
     let scanned: u32 = scanned.and_then(|n| n.parse().ok()).expect(&told);
     assert!(scanned < 1000, "all of the few had been given:\n{told}");
 }
+
+/// What an EXISTS within an EXISTS asks of the inner rows alone is a join of theirs; counting the rows instead is not, and says the same.
+#[test]
+fn exists_within_exists() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE a (id int, x int)",
+        "CREATE TABLE b (id int, x int, y int)",
+        "CREATE TABLE c (id int, y int, z int)",
+        "INSERT INTO a SELECT g, nullif(g % 9, 4) FROM generate_series(1, 40) g",
+        "INSERT INTO b SELECT g, nullif(g % 7, 3), nullif(g % 5, 2) FROM generate_series(1, 60) g",
+        "INSERT INTO c SELECT g, nullif(g % 11, 1), g % 3 FROM generate_series(1, 50, 3) g",
+        "VACUUM ANALYZE a, b, c",
+    ]);
+    // Levels of a query: what is asked, and whether of rows that are there.
+    let b = "FROM b WHERE b.x = a.x AND";
+    let cases: [(&[(&str, bool)], bool); 10] = [
+        (&[(b, true), ("FROM c WHERE c.y = b.y", true)], true),
+        (&[(b, true), ("FROM c WHERE c.y = b.y AND c.z = 1", false)], true),
+        (&[(b, false), ("FROM c WHERE c.y = b.y AND c.z < 2", true)], true),
+        (&[(b, false), ("FROM c WHERE c.y = b.y AND c.z < 2", false)], true),
+        // These look at the outermost rows as well.
+        (&[(b, true), ("FROM c WHERE c.y = b.y AND c.z < a.id - 30", true)], false),
+        (&[(b, true), ("FROM c WHERE c.y = a.x", true)], false),
+        (&[(b, false), ("FROM c WHERE c.y = b.y AND c.id > a.id", true)], false),
+        (
+            &[
+                (b, true),
+                ("FROM c WHERE c.y = b.y AND", true),
+                ("FROM b d WHERE d.y = c.z AND d.id > 5", true),
+            ],
+            true,
+        ),
+        (
+            &[
+                (b, true),
+                ("FROM c WHERE c.y = b.y AND", false),
+                ("FROM b d WHERE d.y = c.z AND d.id < b.id", true),
+            ],
+            false,
+        ),
+        (
+            &[
+                (b, true),
+                ("FROM c WHERE c.y = b.y AND", true),
+                ("FROM b d WHERE d.y = c.z AND d.x = a.x AND d.id < 15", false),
+            ],
+            false,
+        ),
+    ];
+    for (levels, joined) in cases {
+        let (mut exists, mut counted) = (String::new(), String::new());
+        for (from, there) in levels.iter().rev() {
+            let (not, op) = if *there { ("", "> 0") } else { ("NOT ", "= 0") };
+            exists = format!("{not}EXISTS (SELECT {from} {exists})");
+            counted = format!("(SELECT count(*) {from} {counted}) {op}");
+        }
+        let query = |condition: &str| format!("SELECT id FROM a WHERE {condition} ORDER BY id");
+        let want = s.run(&query(&counted));
+        let plan = plan(&mut s, &query(&exists));
+        assert_eq!(s.run(&query(&exists)), want, "{exists}\n{plan}");
+        assert_eq!(!plan.contains("SubPlan"), joined, "{exists}\n{plan}");
+        let marked = s.run(&format!("UPDATE a SET id = id WHERE {exists} RETURNING id"));
+        let mut marked: Vec<i32> = marked.lines().filter_map(|l| l.parse().ok()).collect();
+        marked.sort_unstable();
+        let ids: Vec<i32> = want.lines().filter_map(|l| l.parse().ok()).collect();
+        assert_eq!(marked, ids, "{exists}");
+        assert!(!ids.is_empty() && ids.len() < 40, "{exists} says nothing: {want}");
+    }
+}
