@@ -1,12 +1,13 @@
 //! EXPLAIN: a plan as text, in PostgreSQL's form, and as a tree ([`explain_tree`](super::explain_tree)).
 
 mod bitmap;
+mod hash;
 
 use super::explain_tree::{Detail, Figure, Members, Shown, Tree, is_disabled, members};
 use super::print::Printer;
 use super::window_line::{window_line, with_window_name};
 use super::{AggregateStrategy, IndexKey, NodeKind, Plan, PlanNode, TableScan};
-use crate::exec::{HashTold, NodeStats};
+use crate::exec::NodeStats;
 use crate::query::{Command, JoinKind, SetOp};
 use engine::catalog::model::Table;
 use expr::Expr;
@@ -86,28 +87,6 @@ fn merged_tuples(s: &Shown) -> String {
     line
 }
 
-/// What a hash table has come to, in one line.
-fn hash_line(s: &Shown) -> String {
-    let figure = |name: &str| {
-        let found = s.told.iter().find(|t| t.0 == name);
-        found.map_or("0", |t| shown_plainly(&t.1))
-    };
-    let memory = figure("Peak Memory Usage");
-    if s.name == "Hash" {
-        let (buckets, batches) = (figure("Hash Buckets"), figure("Hash Batches"));
-        let before = match figure("Original Hash Batches") {
-            original if original == batches => String::new(),
-            original => format!(" (originally {original})"),
-        };
-        return format!("Buckets: {buckets}  Batches: {batches}{before}  Memory Usage: {memory}kB");
-    }
-    let mut line = format!("Batches: {}  Memory Usage: {memory}kB", figure("HashAgg Batches"));
-    if figure("Disk Usage") != "0" {
-        let _ = write!(line, "  Disk Usage: {}kB", figure("Disk Usage"));
-    }
-    line
-}
-
 fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
     let pad = " ".repeat(indent);
     if top {
@@ -131,7 +110,7 @@ fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
                 format!("Sort Method: {}  {place}: {kb}kB", shown_plainly(value))
             }
             ("Sort Space Used" | "Sort Space Type", ..) => continue,
-            ("Hash Buckets" | "HashAgg Batches", ..) => hash_line(s),
+            ("Hash Buckets" | "HashAgg Batches", ..) => hash::line(s),
             (
                 "Hash Batches"
                 | "Original Hash Buckets"
@@ -322,24 +301,6 @@ impl<'a> Explain<'a> {
             out.push(("Sort Space Type", if sort.on_disk { "Disk" } else { "Memory" }.into()));
         }
         out
-    }
-
-    /// What the hash table of a join has come to. Ever as many chains as rows ask for are made, and one part until there must be more.
-    fn told_of_join(&self, id: usize) -> Vec<Figure> {
-        let Some(hash) = self.hash_told(id) else { return Vec::new() };
-        vec![
-            ("Hash Buckets", (hash.buckets as u64).into()),
-            ("Original Hash Buckets", (hash.buckets as u64).into()),
-            ("Hash Batches", hash.batches.into()),
-            ("Original Hash Batches", 1.into()),
-            ("Peak Memory Usage", (hash.peak as u64).div_ceil(1024).into()),
-        ]
-    }
-
-    /// If its table was filled.
-    fn hash_told(&self, id: usize) -> Option<HashTold> {
-        let st = self.stats.get(id).filter(|s| self.options.analyze && s.loops > 0)?;
-        st.told.hash.filter(|hash| hash.batches > 0)
     }
 
     fn scan_name(scan: &TableScan) -> String {
@@ -712,10 +673,8 @@ impl<'a> Explain<'a> {
             also.push(("Planned Partitions", 0.into()));
         }
         let mut told: Vec<Figure> = also.into_iter().chain(told).collect();
-        if let (NodeKind::Aggregate { .. }, Some(hash)) = (&n.kind, self.hash_told(id)) {
-            told.push(("HashAgg Batches", hash.batches.into()));
-            told.push(("Peak Memory Usage", (hash.peak as u64).div_ceil(1024).into()));
-            told.push(("Disk Usage", hash.disk.div_ceil(1024).into()));
+        if matches!(n.kind, NodeKind::Aggregate { .. }) {
+            told.extend(self.told_of_groups(id));
         }
         let numbers = self.numbers(n, id);
         let mut children: Vec<(Option<String>, Shown)> = Vec::new();
