@@ -326,7 +326,6 @@ pub(super) fn varlena_end(data: &[u8], at: usize, to: u8) -> Result<usize, &'sta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Oid;
 
     fn desc(a: &[(i16, u8)]) -> TupleDesc {
         TupleDesc::new(a.iter().map(|&(l, a)| PhysicalAttr::new(l, a)).collect())
@@ -337,13 +336,7 @@ mod tests {
         let d =
             desc(&[(4, 4), (-1, 4), (8, 8), (-1, 4), (-1, 4), (2, 2), (-2, 1), (-1, 8), (1, 1)]);
         let long = vec![7u8; 300];
-        let pointer = ToastPointer {
-            raw_size: 9000,
-            stored_size: 5000,
-            compressed: true,
-            value_id: Oid(77),
-            toast_table: Oid(16400),
-        };
+        let pointer = ToastPointer::sample();
         let values = [
             AttrValue::Inline(&[1, 2, 3, 4]),
             AttrValue::Inline(b"short"),

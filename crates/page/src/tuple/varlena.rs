@@ -68,3 +68,17 @@ impl ToastPointer {
 pub fn plain_varlena_size(len: usize) -> usize {
     if len <= MAX_SHORT { len + 1 } else { len + VARLENA_HEADER }
 }
+
+#[cfg(test)]
+impl ToastPointer {
+    /// Some pointer, for tests.
+    pub(super) fn sample() -> ToastPointer {
+        ToastPointer {
+            raw_size: 9000,
+            stored_size: 5000,
+            compressed: true,
+            value_id: Oid(77),
+            toast_table: Oid(16400),
+        }
+    }
+}

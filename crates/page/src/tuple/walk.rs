@@ -109,7 +109,7 @@ mod tests {
     use super::super::varlena::ToastPointer;
     use super::super::{deform, form_values};
     use super::*;
-    use base::{Oid, Xid};
+    use base::Xid;
 
     /// Every choice of attributes of tuples with every choice of nulls, beside taking the whole apart.
     #[test]
@@ -119,13 +119,7 @@ mod tests {
             [(4, 4), (2, 2), (-1, 4), (8, 8), (-1, 4), (-2, 1), (-1, 8), (1, 1)].map(attr).into(),
         );
         let long = vec![7u8; 300];
-        let pointer = ToastPointer {
-            raw_size: 9000,
-            stored_size: 5000,
-            compressed: true,
-            value_id: Oid(77),
-            toast_table: Oid(16400),
-        };
+        let pointer = ToastPointer::sample();
         let values = [
             AttrValue::Inline(&[1, 2, 3, 4]),
             AttrValue::Inline(&[5, 6]),
