@@ -49,7 +49,8 @@
 //! - The records of step 2 stand before that of step 3 in the log, so none is there without the others.
 
 use crate::heap::Heap;
-use crate::prune::{KeptKey, PageFindings, PruneOptions, PrunePlan};
+use crate::kept::KeptKey;
+use crate::prune::{PageFindings, PruneOptions, PrunePlan};
 use crate::prune_page::PruneDone;
 use crate::visibility::Horizon;
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE, MapPin};

@@ -40,6 +40,7 @@ mod fetch;
 pub mod free_space_map;
 mod heap;
 mod insert;
+mod kept;
 mod lock;
 pub mod prune;
 mod prune_page;
@@ -64,8 +65,9 @@ pub use fetch::{FetchState, Fetched, TupleSlot};
 pub use free_space_map::FreeSpaceMap;
 pub use heap::{Heap, HeapOptions, TupleOutcome};
 pub use insert::InsertState;
+pub use kept::{Keeping, KeptKey};
 pub use prune::{
-    ALL_KEPT, FreezeEarly, FreezePolicy, KeptKey, PageFindings, PruneOptions, PrunePlan, Verdict,
+    ALL_KEPT, FreezeEarly, FreezePolicy, PageFindings, PruneOptions, PrunePlan, Verdict,
     apply_prune, plan_prune,
 };
 pub use prune_page::PruneDone;

@@ -10,7 +10,7 @@
 //! lead to becomes dead or a redirect, never unused: only after index clean-up it is freed, by the reap or by [`crate::cleaning`].
 //! A locked row's pointer is never freed: the caller's verdict for it is neither.
 //! A line pointer that becomes dead keeps the index keys of the last version of its chain, so that its entries can be
-//! looked up: by the time nobody sees any version, that one has the key that every index has.
+//! looked up: by the time nobody sees any version, that one has the key that every index has. How much of it: `kept`.
 //!
 //! # Locks
 //! Planning needs the page not to change: any lock. Applying a plan that removes tuples needs the
@@ -23,12 +23,12 @@ mod chains;
 
 pub use chains::Waiting;
 
+use crate::kept::{Keeping, KeptKey};
 use base::{BlockNumber, CommandId, OffsetNumber, Result, Tid, Xid};
 use page::tuple::{
     CHAIN_END, CHAIN_SHORTENED, COMBO_CID, HOT_UPDATED, MAX_TUPLES_PER_PAGE, TupleView,
     XMAX_COMMITTED, XMAX_INVALID, XMIN_FROZEN, xid_to_offset,
 };
-use page::tuple::{KeySource, StubDesc, StubSize};
 use page::{ItemId, Page, flags, visibility};
 
 /// What a tuple is to a cleaner.
@@ -111,6 +111,8 @@ pub struct PrunePlan {
     pub kept: Vec<KeptKey>,
     /// Of those that keep their keys alone: these.
     pub stubs: Vec<u8>,
+    /// By what it was decided what they keep, if it is not as much of each tuple.
+    pub keeping: Option<Keeping>,
     /// Line pointers that become unused.
     pub unused: Vec<OffsetNumber>,
     /// Tuples that lead elsewhere from now on.
@@ -149,25 +151,6 @@ impl PrunePlan {
     pub fn needs_cleanup_lock(&self) -> bool {
         self.compact || (self.removes() && !self.reap)
     }
-    /// Decides how much the line pointers that become dead keep: the first so many attributes of `stubs`, or what indexes want of them.
-    pub(crate) fn keep_keys(&mut self, page: &Page, stubs: &StubDesc, attributes: usize) {
-        if attributes == 0 || self.kept.is_empty() {
-            return;
-        }
-        let fixed = stubs.keep_fixed(attributes);
-        for kept in &mut self.kept {
-            if page.item_id(kept.from).is_normal() {
-                let tuple = page.tuple(kept.from);
-                if let Some(size) = fixed.filter(|size| tuple.holds_plain(*size)) {
-                    kept.size = size;
-                    continue;
-                }
-                let at = self.stubs.len() as u16;
-                let (size, formed) = stubs.keep(&tuple, attributes, &mut self.stubs);
-                (kept.size, kept.formed) = (size, formed.then_some(at));
-            }
-        }
-    }
 }
 
 /// A tuple that is aimed past versions that go.
@@ -181,32 +164,6 @@ pub struct Link {
     pub xmin: u32,
     /// It is in the same HOT chain.
     pub hot: bool,
-}
-
-/// What a line pointer keeps that becomes dead.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct KeptKey {
-    /// The tuple whose key it is: its own, or its chain's last.
-    pub from: OffsetNumber,
-    /// How much of it.
-    pub size: StubSize,
-    /// Its keys alone, and this is where they stand in [`PrunePlan::stubs`]: all of what is kept, `size.len` bytes.
-    pub formed: Option<u16>,
-}
-
-impl KeptKey {
-    /// What is kept, if it is the keys alone. `stubs` are the plan's.
-    pub(crate) fn formed_in<'p>(&self, stubs: &'p [u8]) -> Option<&'p [u8]> {
-        let at = usize::from(self.formed?);
-        stubs.get(at..at + usize::from(self.size.len))
-    }
-    /// Where its keys are read. `page` is as it was when the plan was made.
-    pub(crate) fn source<'p>(&self, page: &'p Page, stubs: &'p [u8]) -> Option<KeySource<'p>> {
-        match self.formed_in(stubs) {
-            Some(stub) => KeySource::of_stub(stub),
-            None => KeySource::of_tuple(&page.tuple(self.from), self.size),
-        }
-    }
 }
 
 /// What planning learned about a page: its state once the plan is carried out.

@@ -6,9 +6,10 @@
 //! another one, [`MAP`] and [`OLD_MAP`] the visibility-map pages whose bits the change clears or sets.
 
 use crate::apply::{Body, Rebase, RebaseTo, TupleParts};
-use crate::prune::{Freeze, KeptKey, Link, PrunePlan};
+use crate::kept::{self, Told};
+use crate::prune::{Freeze, Link, PrunePlan};
 use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
-use page::tuple::{HEADER_MIN, MAX_TUPLES_PER_PAGE, StubSize};
+use page::tuple::{HEADER_MIN, MAX_TUPLES_PER_PAGE};
 
 pub(crate) const INSERT: u8 = 0;
 pub(crate) const MULTI_INSERT: u8 = 1;
@@ -139,7 +140,7 @@ fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
                 let _ = write!(out, " redirect {from} to {to}");
             }
             list("dead", &plan.dead, out);
-            if plan.kept.iter().any(|k| k.size.natts > 0) {
+            if plan.keeping.is_some() || plan.keeps_any() {
                 let _ = write!(out, " keys");
             }
             let freed = if plan.reap {
@@ -205,7 +206,7 @@ impl<const N: usize> Encoder<N> {
 #[derive(Debug)]
 pub(crate) struct Decoder<'a>(pub &'a [u8]);
 
-fn damaged() -> base::Error {
+pub(crate) fn damaged() -> base::Error {
     base::Error::corrupt_file("heap record in the write-ahead log is damaged")
 }
 
@@ -293,8 +294,8 @@ const P_LINKS: u8 = 16;
 const P_OFFSET_RUNS: u8 = 32;
 /// Among the unused are some that index entries led to.
 const P_FREES_ROOTS: u8 = 64;
-/// In the number of attributes that are kept: they are the keys alone, whose bytes come at the end of what is kept.
-const FORMED: u16 = 1 << 15;
+/// With [`P_KEYS`]: it is told how to decide what is kept.
+const P_AGAIN: u8 = 128;
 /// In a link's first number: it stays in its HOT chain.
 const LINK_HOT: u16 = 1 << 15;
 
@@ -303,20 +304,25 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     let dead = offset_runs(&plan.dead);
     let unused = offset_runs(&plan.unused);
     let offset_runs = 2 * (dead.len() + unused.len()) < plan.dead.len() + plan.unused.len();
-    let common = plan.kept.first().copied().unwrap_or_default();
-    let keys = plan.kept.iter().any(|k| k.size.natts > 0);
+    let told = kept::encode(plan);
+    let (how_kept, kept) = match &told {
+        Told::Nothing => (0, &[][..]),
+        Told::Each(bytes) => (P_KEYS, &bytes[..]),
+        Told::Again(bytes) => (P_KEYS | P_AGAIN, &bytes[..]),
+    };
     let runs = freeze_runs(&plan.freeze);
     let in_runs = 2 * runs.len() < plan.freeze.len();
     let offsets = plan.dead.len() + plan.unused.len();
     let mut out = Vec::with_capacity(
         40 + 4 * plan.redirects.len()
             + if offset_runs { 4 * (dead.len() + unused.len()) } else { 2 * offsets }
-            + if in_runs { 4 * runs.len() } else { 2 * plan.freeze.len() },
+            + if in_runs { 4 * runs.len() } else { 2 * plan.freeze.len() }
+            + kept.len(),
     );
     out.push(
         (u8::from(plan.reap) * P_REAP)
             | (u8::from(plan.compact) * P_COMPACT)
-            | (u8::from(keys) * P_KEYS)
+            | how_kept
             | (u8::from(in_runs) * P_RUNS)
             | (u8::from(!plan.links.is_empty()) * P_LINKS)
             | (u8::from(offset_runs) * P_OFFSET_RUNS)
@@ -356,26 +362,7 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
     } else {
         plan.freeze.iter().for_each(|f| put(head(f)));
     }
-    if keys {
-        // Most keep as much as the first, of their own tuple.
-        let attributes = |k: &KeptKey| k.size.natts | if k.formed.is_some() { FORMED } else { 0 };
-        let as_usual = |i: usize, k: &KeptKey| {
-            plan.dead[i] == k.from
-                && (attributes(k), k.size.len) == (attributes(&common), common.size.len)
-        };
-        let other = || plan.kept.iter().enumerate().filter(|(i, k)| !as_usual(*i, k));
-        put(attributes(&common));
-        put(common.size.len);
-        put(other().count() as u16);
-        for (i, kept) in other() {
-            put(i as u16);
-            put(kept.from.0);
-            put(attributes(kept));
-            put(kept.size.len);
-        }
-        let formed = plan.kept.iter().filter_map(|k| k.formed_in(&plan.stubs));
-        formed.for_each(|stub| out.extend_from_slice(stub));
-    }
+    out.extend_from_slice(kept);
     let mut put = |n: u16| out.extend_from_slice(&n.to_le_bytes());
     if !plan.links.is_empty() {
         put(plan.links.len() as u16);
@@ -442,7 +429,7 @@ fn run(first: u16, len: u16) -> impl Iterator<Item = OffsetNumber> {
     (first..end).map(OffsetNumber)
 }
 
-/// The inverse of [`encode_plan`].
+/// The inverse of [`encode_plan`], up to [`PrunePlan::keep_again`].
 pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PrunePlan> {
     let mut d = Decoder(data);
     let kind = d.u8()?;
@@ -473,21 +460,9 @@ pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PruneP
         plan.freeze.extend(run(n & 0x3FFF, len).map(how));
     }
     if kind & P_KEYS != 0 {
-        let kept = |d: &mut Decoder<'_>, from| -> Result<KeptKey> {
-            let (natts, len) = (d.u16()?, d.u16()?);
-            let size = StubSize { natts: natts & !FORMED, len };
-            Ok(KeptKey { from, size, formed: (natts & FORMED != 0).then_some(0) })
-        };
-        let common = kept(&mut d, OffsetNumber(0))?;
-        plan.kept = plan.dead.iter().map(|&from| KeptKey { from, ..common }).collect();
-        for _ in 0..d.u16()? {
-            let at = usize::from(d.u16()?);
-            let from = d.offset()?;
-            *plan.kept.get_mut(at).ok_or_else(damaged)? = kept(&mut d, from)?;
-        }
-        for kept in plan.kept.iter_mut().filter(|k| k.formed.is_some()) {
-            kept.formed = Some(u16::try_from(plan.stubs.len()).map_err(|_| damaged())?);
-            plan.stubs.extend_from_slice(d.take(usize::from(kept.size.len))?);
+        match kind & P_AGAIN {
+            0 => kept::decode_each(&mut d, &mut plan)?,
+            _ => kept::decode_again(&mut d, &mut plan)?,
         }
     }
     if kind & P_LINKS != 0 {

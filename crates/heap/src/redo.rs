@@ -233,7 +233,7 @@ fn update(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
 
 fn prune(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
-    let plan = record::decode_plan(&rec.data, block)?;
+    let mut plan = record::decode_plan(&rec.data, block)?;
     if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let from = plan.redirects.iter().flat_map(|(f, t)| [*f, *t]);
         let freeze = plan.freeze.iter().map(|f| f.offset);
@@ -243,6 +243,7 @@ fn prune(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
         for offset in all.chain(kept).chain(links) {
             record::existing(&guard, offset)?;
         }
+        plan.keep_again(&guard);
         apply_prune(&mut guard, &plan);
         done(rec, guard);
     }

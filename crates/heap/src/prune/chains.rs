@@ -16,7 +16,8 @@
 //! 4. What is aimed further is a version whose deleter has committed: its command id is nobody's concern any more, and the field holds
 //!    the xmin of the version it leads to.
 
-use super::{Judge, KeptKey, Link, MAX, PageFindings, PruneOptions, PrunePlan, Verdict};
+use super::{Judge, Link, MAX, PageFindings, PruneOptions, PrunePlan, Verdict};
+use crate::kept::KeptKey;
 use base::{BlockNumber, OffsetNumber, Result, Tid, Xid};
 use page::tuple::{TupleView, UPDATED};
 use page::{ItemState, Page};

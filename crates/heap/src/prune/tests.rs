@@ -8,9 +8,11 @@ use super::*;
 use base::{CommandId, Tid};
 use page::ItemState;
 use page::tuple::{
-    AttrValue, HEAP_ONLY, HOT_UPDATED, PhysicalAttr, TupleDesc, UPDATED, Wanted, form_tuple,
+    AttrValue, HEAP_ONLY, HOT_UPDATED, KeySource, PhysicalAttr, StubDesc, StubSize, TupleDesc,
+    UPDATED, Wanted, form_tuple,
 };
 use page::{HEADER_SIZE, ItemId};
+use std::sync::Arc;
 
 pub(super) fn page_of(text: &str) -> (Box<Page>, Vec<Option<Verdict>>) {
     let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
@@ -169,7 +171,7 @@ fn dead_line_pointers_keep_the_last_versions_key() {
     let desc = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
     for (text, from) in [("D L", 1), ("D>2 Dh>3 Dh L", 3), ("=2 Dh", 2)] {
         let (mut page, mut plan, _) = plan_with(text, OPTIONS);
-        plan.keep_keys(&page, &desc.clone().into(), ALL_KEPT);
+        plan.keep_keys(&page, &Arc::new(desc.clone().into()), ALL_KEPT);
         page.item_mut(OffsetNumber(from))[24..].copy_from_slice(&[7; 8]);
         apply_prune(&mut page, &plan);
         page.verify().unwrap();
@@ -468,6 +470,11 @@ fn neighbours_frozen_alike_take_one_run() {
     assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
 }
 
+/// All rows have one key of fixed length.
+fn one_number() -> Arc<StubDesc> {
+    Arc::new(TupleDesc::new(vec![PhysicalAttr::new(8, 8)]).into())
+}
+
 #[test]
 fn a_plan_survives_its_record() {
     let freeze = FreezePolicy { freeze_limit: Xid(300), ..NO_FREEZE };
@@ -480,7 +487,7 @@ fn a_plan_survives_its_record() {
         assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), without);
         let mut plan = plan;
         let (page, _) = page_of(text);
-        plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]).into(), ALL_KEPT);
+        plan.keep_keys(&page, &one_number(), ALL_KEPT);
         let bytes = crate::record::encode_plan(&plan);
         assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
         assert!(text != runs || bytes.len() < 60, "{}", bytes.len());
@@ -521,11 +528,13 @@ fn keys_with_a_payload_between_them_are_kept_and_logged() {
         Ok(if o.0 == 4 { Verdict::Live } else { Verdict::Dead })
     };
     let (mut plan, _) = plan_prune(&page, base::BlockNumber(0), &mut judge, &OPTIONS).unwrap();
-    plan.keep_keys(&page, &stubs, ALL_KEPT);
+    plan.keep_keys(&page, &Arc::new(stubs), ALL_KEPT);
     let alone: Vec<bool> = plan.kept.iter().map(|k| k.formed.is_some()).collect();
     assert_eq!(alone, [true, false, true]);
     let bytes = crate::record::encode_plan(&plan);
-    assert_eq!(crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap(), plan);
+    let mut replayed = crate::record::decode_plan(&bytes, base::BlockNumber(0)).unwrap();
+    replayed.keep_again(&page);
+    assert_eq!(replayed, plan);
     for cut in 0..bytes.len() {
         assert!(crate::record::decode_plan(&bytes[..cut], base::BlockNumber(0)).is_err());
     }
@@ -709,7 +718,7 @@ fn damaged_pages_do_not_panic() {
         let freeze = FreezePolicy { freeze_limit: Xid(1 << 40), ..NO_FREEZE };
         let options = PruneOptions { freeze, ..OPTIONS };
         if let Ok((mut plan, _)) = plan_prune(&page, base::BlockNumber(0), &mut judge, &options) {
-            plan.keep_keys(&page, &TupleDesc::new(vec![PhysicalAttr::new(8, 8)]).into(), ALL_KEPT);
+            plan.keep_keys(&page, &one_number(), ALL_KEPT);
             apply_prune(&mut page, &plan);
         }
         for offset in page.offsets() {

@@ -147,15 +147,28 @@ fn form_into<'v>(
     let has_null = (0..n).any(|i| value(i) == AttrValue::Null);
     let hoff = if has_null { crate::align8(HEADER_MIN + n.div_ceil(8)) } else { HEADER };
     out.resize(hoff, 0);
-    let mut infomask = if has_null { HAS_NULL } else { 0 };
-    // Alignment counts from the start of the data, which is a multiple of 8 from the tuple's.
-    let pad = |out: &mut Vec<u8>, to: u8| out.resize(align(out.len(), to), 0);
-    for (i, attr) in desc.attrs[..n].iter().enumerate() {
-        let v = value(i);
-        if has_null && v != AttrValue::Null {
-            out[HEADER_MIN + i / 8] |= 1 << (i % 8);
-        }
-        match v {
+    for i in (0..n).filter(|i| has_null && value(*i) != AttrValue::Null) {
+        out[HEADER_MIN + i / 8] |= 1 << (i % 8);
+    }
+    let infomask = form_data(&desc.attrs[..n], value, out) | if has_null { HAS_NULL } else { 0 };
+    let mut t = TupleMut(out);
+    t.set_hoff(hoff as u8);
+    t.set_infomask(infomask);
+    t.set_infomask2(n as u16);
+}
+
+/// Appends a tuple's data to `out`; what the infomask says of it.
+pub(super) fn form_data<'v>(
+    attrs: &[PhysicalAttr],
+    value: impl Fn(usize) -> AttrValue<'v>,
+    out: &mut Vec<u8>,
+) -> u16 {
+    let mut infomask = 0;
+    // Alignment counts from the start of the data.
+    let start = out.len();
+    let pad = |out: &mut Vec<u8>, to: u8| out.resize(start + align(out.len() - start, to), 0);
+    for (i, attr) in attrs.iter().enumerate() {
+        match value(i) {
             AttrValue::Null => {}
             AttrValue::Inline(bytes) if attr.len >= 0 => {
                 assert_eq!(bytes.len(), attr.len as usize, "width of attribute {i}");
@@ -195,10 +208,7 @@ fn form_into<'v>(
             }
         }
     }
-    let mut t = TupleMut(out);
-    t.set_hoff(hoff as u8);
-    t.set_infomask(infomask);
-    t.set_infomask2(n as u16);
+    infomask
 }
 
 pub(super) const DAMAGED: &str = "tuple is damaged: a value ends beyond it";

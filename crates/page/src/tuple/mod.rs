@@ -21,6 +21,7 @@ mod form;
 mod header;
 mod key_stub;
 mod split;
+mod stub_bytes;
 mod varlena;
 mod walk;
 

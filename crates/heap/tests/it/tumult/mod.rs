@@ -8,7 +8,7 @@ mod index;
 mod model;
 mod session;
 
-use crate::common::World;
+use crate::common::{World, desc};
 use crate::crash::{Control, START, checkpoint, fresh_disk, open_with};
 use base::Xid;
 use base::sync::Arc;
@@ -20,7 +20,7 @@ use heap::toast::AttrStorage;
 use heap::{HeapOptions, TupleSlot};
 use index::Index;
 use model::{Conflict, History, Rows};
-use page::tuple::{PhysicalAttr, TupleDesc};
+use page::tuple::{PhysicalAttr, StubDesc, TupleDesc, Wanted};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use session::Session;
@@ -38,6 +38,15 @@ const FAR: u64 = 1 << 31;
 struct Kept {
     snapshot: Arc<Snapshot>,
     rows: Rows,
+}
+
+/// What dead line pointers keep: the key; key and value, each of another length; the value alone, which is not in its place then.
+fn dead_keys(which: usize) -> StubDesc {
+    match which {
+        0 => TupleDesc::new(vec![PhysicalAttr::new(8, 8)]).into(),
+        1 => desc().into(),
+        _ => StubDesc::new(desc(), |i| [Wanted::No, Wanted::Key][i]),
+    }
 }
 
 struct Tumult {
@@ -68,10 +77,9 @@ impl Tumult {
     fn new(seed: u64) -> Tumult {
         let mut rng = SmallRng::seed_from_u64(seed);
         let disk = fresh_disk(seed);
-        let key = TupleDesc::new(vec![PhysicalAttr::new(8, 8)]);
         let options = HeapOptions {
             fillfactor: [100, 100, 80, 50][rng.random_range(0..4)],
-            dead_keys: Some(Arc::new(key.into())),
+            dead_keys: Some(Arc::new(dead_keys(rng.random_range(0..3)))),
             ..HeapOptions::default()
         };
         let w = open_with(&disk, START, options.clone()).unwrap();
