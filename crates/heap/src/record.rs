@@ -15,11 +15,13 @@ pub(crate) const INSERT: u8 = 0;
 pub(crate) const MULTI_INSERT: u8 = 1;
 pub(crate) const DELETE: u8 = 2;
 pub(crate) const UPDATE: u8 = 3;
-pub(crate) const PRUNE: u8 = 4;
+/// As [`PRUNE`], its head of fixed length; read, and written no more.
+pub(crate) const PRUNE_FIXED: u8 = 4;
 pub(crate) const SHIFT_BASE: u8 = 5;
 pub(crate) const KILL: u8 = 6;
 pub(crate) const IN_PLACE: u8 = 7;
 pub(crate) const MAP_IMAGE: u8 = 8;
+pub(crate) const PRUNE: u8 = 9;
 
 pub(crate) const HEAP: u8 = 0;
 pub(crate) const OLD: u8 = 1;
@@ -50,7 +52,7 @@ pub fn name(info: u8) -> &'static str {
         MULTI_INSERT => "MULTI_INSERT",
         DELETE => "DELETE",
         UPDATE => "UPDATE",
-        PRUNE => "PRUNE",
+        PRUNE | PRUNE_FIXED => "PRUNE",
         SHIFT_BASE => "SHIFT_BASE",
         KILL => "KILL",
         IN_PLACE => "IN_PLACE",
@@ -133,9 +135,9 @@ fn describe_data(rec: &wal::Record, out: &mut String) -> Result<()> {
             let _ = write!(out, " offset {} to {}", d.offset()?, d.offset()?);
             flags(d.u8()?, out);
         }
-        PRUNE => {
+        PRUNE | PRUNE_FIXED => {
             let block = rec.block(HEAP).map_or(BlockNumber::INVALID, |b| b.tag.block);
-            let plan = decode_plan(&rec.data, block)?;
+            let plan = plan_of(rec, block)?;
             for (from, to) in &plan.redirects {
                 let _ = write!(out, " redirect {from} to {to}");
             }
@@ -228,6 +230,18 @@ impl<'a> Decoder<'a> {
     pub fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
+    /// A number in groups of seven bits, the lowest first, with 128 in all but the last.
+    pub fn number(&mut self) -> Result<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let group = self.u8()?;
+            number |= u64::from(group & 127) << shift;
+            if group < 128 {
+                return Ok(number);
+            }
+        }
+        Err(damaged())
+    }
     pub fn offset(&mut self) -> Result<OffsetNumber> {
         self.u16().map(OffsetNumber)
     }
@@ -235,6 +249,15 @@ impl<'a> Decoder<'a> {
     pub fn offset_on(&mut self, page: &page::Page) -> Result<OffsetNumber> {
         existing(page, self.offset()?)
     }
+}
+
+/// The inverse of [`Decoder::number`].
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 128 {
+        out.push(number as u8 | 128);
+        number >>= 7;
+    }
+    out.push(number as u8);
 }
 
 /// `offset` if it exists on `page`.
@@ -329,13 +352,13 @@ pub(crate) fn encode_plan(plan: &PrunePlan) -> Vec<u8> {
             | (u8::from(plan.frees_roots) * P_FREES_ROOTS),
     );
     out.push(plan.visibility);
-    out.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
-    out.extend_from_slice(&plan.prune_xid.0.to_le_bytes());
+    put_number(&mut out, plan.conflict_horizon.0);
+    put_number(&mut out, plan.prune_xid.0);
     let freeze = if in_runs { runs.len() } else { plan.freeze.len() };
     let (dead_count, unused_count) =
         if offset_runs { (dead.len(), unused.len()) } else { (plan.dead.len(), plan.unused.len()) };
     for n in [plan.redirects.len(), dead_count, unused_count, freeze] {
-        out.extend_from_slice(&(n as u16).to_le_bytes());
+        put_number(&mut out, n as u64);
     }
     let mut put = |n: u16| out.extend_from_slice(&n.to_le_bytes());
     for &(from, to) in &plan.redirects {
@@ -429,20 +452,49 @@ fn run(first: u16, len: u16) -> impl Iterator<Item = OffsetNumber> {
     (first..end).map(OffsetNumber)
 }
 
+/// The plan that a record tells, up to [`PrunePlan::keep_again`].
+pub(crate) fn plan_of(rec: &wal::Record, heap_block: BlockNumber) -> Result<PrunePlan> {
+    match rec.info {
+        PRUNE => decode_plan(&rec.data, heap_block),
+        _ => decode_fixed_plan(&rec.data, heap_block),
+    }
+}
+
 /// The inverse of [`encode_plan`], up to [`PrunePlan::keep_again`].
 pub(crate) fn decode_plan(data: &[u8], heap_block: BlockNumber) -> Result<PrunePlan> {
     let mut d = Decoder(data);
-    let kind = d.u8()?;
+    let (kind, visibility) = (d.u8()?, d.u8()?);
+    let xids = [Xid(d.number()?), Xid(d.number()?)];
+    let mut count = || u16::try_from(d.number()?).map_err(|_| damaged());
+    let counts = [count()?, count()?, count()?, count()?];
+    decode_lists(d, (kind, visibility), xids, counts, heap_block)
+}
+
+fn decode_fixed_plan(data: &[u8], heap_block: BlockNumber) -> Result<PrunePlan> {
+    let mut d = Decoder(data);
+    let (kind, visibility) = (d.u8()?, d.u8()?);
+    let xids = [Xid(d.u64()?), Xid(d.u64()?)];
+    let counts = [d.u16()?, d.u16()?, d.u16()?, d.u16()?];
+    decode_lists(d, (kind, visibility), xids, counts, heap_block)
+}
+
+/// What follows a plan's head.
+fn decode_lists(
+    mut d: Decoder<'_>,
+    (kind, visibility): (u8, u8),
+    [conflict_horizon, prune_xid]: [Xid; 2],
+    [redirects, dead, unused, freeze]: [u16; 4],
+    heap_block: BlockNumber,
+) -> Result<PrunePlan> {
     let mut plan = PrunePlan {
         reap: kind & P_REAP != 0,
         compact: kind & P_COMPACT != 0,
         frees_roots: kind & P_FREES_ROOTS != 0,
+        visibility,
+        conflict_horizon,
+        prune_xid,
         ..PrunePlan::default()
     };
-    plan.visibility = d.u8()?;
-    plan.conflict_horizon = Xid(d.u64()?);
-    plan.prune_xid = Xid(d.u64()?);
-    let [redirects, dead, unused, freeze] = [d.u16()?, d.u16()?, d.u16()?, d.u16()?];
     for _ in 0..redirects {
         plan.redirects.push((d.offset()?, d.offset()?));
     }

@@ -26,7 +26,7 @@ pub fn redo(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
         record::MULTI_INSERT => multi_insert(rec, pages),
         record::DELETE => delete(rec, pages),
         record::UPDATE => update(rec, pages),
-        record::PRUNE => prune(rec, pages),
+        record::PRUNE | record::PRUNE_FIXED => prune(rec, pages),
         record::SHIFT_BASE => shift_base(rec, pages),
         record::KILL => kill(rec, pages),
         record::IN_PLACE => in_place(rec, pages),
@@ -233,7 +233,7 @@ fn update(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
 
 fn prune(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let block = block_of(rec, HEAP)?;
-    let mut plan = record::decode_plan(&rec.data, block)?;
+    let mut plan = record::plan_of(rec, block)?;
     if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let from = plan.redirects.iter().flat_map(|(f, t)| [*f, *t]);
         let freeze = plan.freeze.iter().map(|f| f.offset);

@@ -497,6 +497,41 @@ fn a_plan_survives_its_record() {
     }
 }
 
+/// Logs of before have heads of fixed length.
+#[test]
+fn a_record_of_before_is_read() {
+    for text in ["D>2 Dh>3 Lh D L", "L", "R>2 Dh>3 Rh>4 Lh x"] {
+        let (_, mut plan, _) = plan_with(text, OPTIONS);
+        plan.kept.clear();
+        plan.conflict_horizon = Xid(1 << 40);
+        let bytes = crate::record::encode_plan(&plan);
+        let mut fixed = bytes[..2].to_vec();
+        fixed.extend_from_slice(&plan.conflict_horizon.0.to_le_bytes());
+        fixed.extend_from_slice(&plan.prune_xid.0.to_le_bytes());
+        let mut rest = crate::record::Decoder(&bytes[2..]);
+        let head = [rest.number().unwrap(), rest.number().unwrap()];
+        assert_eq!(head, [plan.conflict_horizon.0, plan.prune_xid.0]);
+        for _ in 0..4 {
+            fixed.extend_from_slice(&(rest.number().unwrap() as u16).to_le_bytes());
+        }
+        fixed.extend_from_slice(rest.0);
+        let record = |info, data: &[u8]| wal::Record {
+            lsn: base::Lsn(8),
+            end_lsn: base::Lsn(16),
+            xid: Xid::INVALID,
+            rmgr: wal::ResourceManager::Heap,
+            info,
+            data: data.to_vec(),
+            blocks: Vec::new(),
+        };
+        for (info, data) in [(crate::record::PRUNE, &bytes), (crate::record::PRUNE_FIXED, &fixed)] {
+            let record = record(info, data);
+            assert_eq!(crate::record::plan_of(&record, base::BlockNumber(0)).unwrap(), plan);
+            assert!(crate::record::describe(&record).starts_with("PRUNE"));
+        }
+    }
+}
+
 #[test]
 fn the_record_says_how_much_each_keeps() {
     let (_, mut plan, _) = plan_with("D D D L", OPTIONS);
