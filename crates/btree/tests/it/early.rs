@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use base::Tid;
-use btree::{Btree, Direction, RetailKeys, RetailStats, ScanBounds, ScanOptions, UniqueCheck};
+use btree::{
+    Btree, Direction, RetailKeys, RetailStats, ScanBounds, ScanOptions, UniqueCheck, VacuumControl,
+};
 use std::sync::Arc;
 
 /// Some twenty go on a leaf.
@@ -97,6 +99,40 @@ fn what_a_scan_took_out_is_not_missed() {
     assert!(gone > 100, "{gone}");
     let stats = look_up(&tree, (200..600).step_by(2), false);
     assert_eq!((stats.removed as usize, stats.missing), (200 - gone, vec![]));
+}
+
+/// Looked for before they went, or after: they are not missed either way.
+#[test]
+fn what_a_scan_takes_out_meanwhile_is_not_missed() {
+    for batch in [false, true] {
+        let db = Database::new();
+        let tree = filled(&db);
+        let mut keys = RetailKeys::new();
+        for n in (0..1000).step_by(2) {
+            tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
+        }
+        let (mut begun, mut gone) = (false, 0);
+        let mut on_page = |_, _| {
+            if !std::mem::replace(&mut begun, true) {
+                for _ in 0..3 {
+                    mark(&tree, true, |t| is_one_of(t, 200..600));
+                }
+                gone = 500 - tree.verify().unwrap().entries;
+            }
+            Ok(())
+        };
+        let mut strategy = buffer::Strategy::Normal;
+        let control =
+            &mut VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None };
+        let stats = match batch {
+            true => tree.retail_batch(&mut keys, control),
+            false => tree.retail_delete(&mut keys, &|_: Tid| true, control),
+        };
+        let stats = stats.unwrap();
+        assert!(gone > 100, "{gone}");
+        assert_eq!((stats.removed, stats.missing), (500 - gone, vec![]));
+        assert_eq!(tree.verify().unwrap().entries, 0);
+    }
 }
 
 /// A whole pass has been for them: their addresses may be others' now.

@@ -218,6 +218,31 @@ fn a_page_left_in_one_visit_keeps_its_way_to_the_newest_version() {
     }
 }
 
+/// Nor is a page forgotten that is left as it is until the indexes have been read.
+#[test]
+fn a_page_that_is_put_off_keeps_its_way_to_the_newest_version() {
+    let w = World { two_visits: true, put_off: Some(true), ..World::with(1, 4096) };
+    w.load(3000, &[b'0'; 60]);
+    // No page has room for new versions before the vacuum.
+    let rel = w.heap.relation();
+    let pin = |b| rel.pin(Fork::Main, BlockNumber(b), &mut buffer::Strategy::Normal).unwrap();
+    let full: Vec<_> = (0..w.heap.len_blocks().unwrap().0).map(pin).collect();
+    w.change(|k| k < 600 && k % 2 == 0, None);
+    let (_old, snapshot) = reader(&w);
+    let before = w.rows(&snapshot);
+    for n in 0..3 {
+        w.change(|k| k < 600, Some(format!("{n:060}").as_bytes()));
+    }
+    drop(full);
+    let r = w.vacuum(&ON);
+    assert!(r.counts.removed_tuples > 600, "{}", r.text());
+    let last = format!("{:060}", 2);
+    assert_eq!(w.rows(&snapshot), before);
+    for (tid, _) in before.iter().filter(|(k, _)| **k < 600).map(|(_, v)| v) {
+        assert_eq!(newest(&w, *tid).as_deref(), Some(last.as_bytes()));
+    }
+}
+
 #[test]
 fn a_walk_goes_on_over_a_shortened_hop() {
     let w = World::with(1, 64);
