@@ -368,6 +368,32 @@ fn nulls_are_not_merged_with_a_value_of_the_same_bytes() {
     assert!(len(&tree) < 5, "equal keys are merged");
 }
 
+/// Values may be equal and be shown otherwise: each entry keeps its own, also one whose address lies between those of another's.
+#[test]
+fn equal_keys_of_other_bytes_keep_theirs() {
+    let db = Database::new();
+    let whatever_case = |a: &[u8], b: &[u8]| a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase());
+    let column = btree::KeyColumn {
+        compare: whatever_case,
+        fast: btree::FastCompare::None,
+        equal_image: false,
+        ..text()
+    };
+    let tree = db.tree(&schema(vec![column]));
+    let value = |n: u32| if n.is_multiple_of(2) { b"key" } else { b"KEY" };
+    for n in (0..1200).step_by(2).chain((1..1200).step_by(2)) {
+        tree.insert(&[Some(value(n))], tid(n), UniqueCheck::No).unwrap();
+    }
+    let options = ScanOptions { index_only: true, ..ScanOptions::default() };
+    let mut scan = tree.scan(ScanBounds::all(), options);
+    for n in 0..1200 {
+        assert_eq!(scan.next().unwrap(), Some(tid(n)));
+        assert_eq!(scan.values().next().unwrap(), Some(&value(n)[..]), "{n}");
+    }
+    assert_eq!(scan.next().unwrap(), None);
+    tree.verify().unwrap();
+}
+
 /// An index-only scan believes the map only while its leaf is as it was read.
 #[test]
 fn a_leaf_that_lost_an_entry_is_not_unchanged() {

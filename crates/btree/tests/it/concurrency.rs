@@ -639,39 +639,3 @@ fn a_backward_scan_that_skips_passes_a_leaf_without_entries() {
         assert_eq!(deletion.join().unwrap().pages_deleted, 1);
     });
 }
-
-/// A leaf on its way out of the tree has a link on it, which is nobody's entry, and lies between its siblings still.
-#[test]
-fn scans_pass_a_leaf_that_is_being_taken_out() {
-    let db = Database::new();
-    let tree = db.tree(&schema(vec![int4()]));
-    const ALL: u32 = 4000;
-    for n in 0..ALL {
-        tree.insert(&[Some(&n.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
-    }
-    let leaves = leaves(&tree);
-    let gone = &leaves[leaves.len() / 2];
-    let half_dead = base::stop::arm("btree.delete_page.half_dead");
-    let subject = half_dead.subject();
-    std::thread::scope(|scope| {
-        let tree = &tree;
-        let deletion = scope.spawn(move || {
-            let dead = |t: Tid| gone.contains(&t);
-            subject.run(|| with_control(|c| tree.bulk_delete(&dead, c)))
-        });
-        half_dead.wait_reached();
-        for direction in [Direction::Forward, Direction::Backward] {
-            let options = ScanOptions { direction, ..ScanOptions::default() };
-            let mut scan = tree.scan(ScanBounds::all(), options);
-            let mut seen: Vec<Tid> = std::iter::from_fn(|| scan.next().unwrap()).collect();
-            if direction == Direction::Backward {
-                seen.reverse();
-            }
-            let all = (0..ALL).map(tid);
-            assert!(seen.into_iter().eq(all.filter(|t| !gone.contains(t))), "{direction:?}");
-        }
-        half_dead.release();
-        assert_eq!(deletion.join().unwrap().pages_newly_deleted, 1);
-    });
-    tree.verify().unwrap();
-}

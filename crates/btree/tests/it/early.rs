@@ -1,7 +1,7 @@
 //! Entries that go before a vacuum looks for them: it does not miss those, and misses all others.
 
 use crate::support::*;
-use base::Tid;
+use base::{Error, SqlState, Tid};
 use btree::{
     Btree, Direction, RetailKeys, RetailStats, ScanBounds, ScanOptions, UniqueCheck, VacuumControl,
 };
@@ -153,4 +153,44 @@ fn what_vacuum_itself_has_left_is_not_missed() {
     tree.note_removed(&[tid(10), tid(30)]);
     let again = look_up(&tree, [10, 20, 30].into_iter(), true);
     assert_eq!((removed, again.missing), (3, vec![tid(20)]));
+}
+
+/// Fails when it is asked for the `n`-th time.
+fn fails_at<R>(n: u32, f: impl FnOnce(&mut VacuumControl<'_>) -> R) -> R {
+    let mut asked = 0;
+    let mut on_page = |_, _| {
+        asked += 1;
+        if asked < n { Ok(()) } else { Err(Error::sql(SqlState::QUERY_CANCELED, "no more")) }
+    };
+    let mut strategy = buffer::Strategy::Normal;
+    f(&mut VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None })
+}
+
+#[test]
+fn what_a_walk_took_out_before_it_failed_is_not_missed() {
+    let db = Database::new();
+    let tree = filled(&db);
+    let mut keys = RetailKeys::new();
+    for n in [0, 998] {
+        tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
+    }
+    fails_at(5, |c| tree.retail_walk(&mut keys, &|_: Tid| true, c)).unwrap_err();
+    let left = tree.verify().unwrap().entries;
+    assert!(left < 480, "{left}");
+    let stats = look_up(&tree, (0..1000).step_by(2), true);
+    assert_eq!((stats.removed, stats.missing), (left, vec![]));
+}
+
+/// They were noted before a pass that failed, which had taken the notes.
+#[test]
+fn what_had_gone_before_a_pass_that_failed_is_not_missed() {
+    let db = Database::new();
+    let (tree, gone) = half_gone(&db);
+    let mut keys = RetailKeys::new();
+    for n in (200..400).step_by(2) {
+        tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
+    }
+    fails_at(1, |c| tree.retail_batch(&mut keys, c)).unwrap_err();
+    let stats = look_up(&tree, (200..400).step_by(2), true);
+    assert_eq!((stats.removed as usize, stats.missing), (100 - gone, vec![]));
 }

@@ -147,6 +147,26 @@ fn chains_across_pages_lose_their_middle() {
     }
 }
 
+/// On one page there are roots that wait, and rows that go at once.
+#[test]
+fn what_goes_at_once_beside_what_waits_is_collected_with_it() {
+    for two_visits in [false, true] {
+        let w = World { two_visits, ..World::with(2, 512) };
+        w.load(400, &[b'0'; 90]);
+        let (_old, snapshot) = reader(&w);
+        let before = w.rows(&snapshot);
+        w.change(|k| k < 400, Some(&[b'1'; 90]));
+        // To the page of the last of these, or of the first of those that follow.
+        w.load_more(5000..5003, &[b'x'; 90]);
+        w.change(|k| k < 400, Some(&[b'2'; 90]));
+        w.change(|k| k >= 5000, None);
+        let r = w.vacuum(&ON);
+        assert_eq!((r.counts.removed_tuples, r.dead_items_removed), (403, 403), "{}", r.text());
+        assert_eq!((used(&w), w.rows(&snapshot)), ((800, 800), before));
+        assert_eq!((entries(&w, 0), entries(&w, 1)), (800, 800));
+    }
+}
+
 /// A READ COMMITTED statement stands on a version that is taken away under it: it goes back, and finds the newest.
 /// A page that somebody uses is not pruned, and what stays there has to be aimed past what goes elsewhere. Nor is all known where memory is little.
 #[test]
