@@ -687,3 +687,21 @@ impl Horizons for txn::TransactionManager {
         txn::TransactionManager::oldest_scan(self, database)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use page::btree::{Bytes, PageMut};
+
+    /// What is known of free pages may be about an earlier life of one: the page itself tells.
+    #[test]
+    fn a_page_is_free_again_when_no_scan_is_as_old_as_its_deletion() {
+        let mut bytes: Bytes = [0; layout::SIZE];
+        assert!(is_recyclable(PageRef(&bytes), Xid(1)), "it has never been one");
+        PageMut(&mut bytes).init(0, layout::LEAF);
+        assert!(!is_recyclable(PageRef(&bytes), Xid(100)), "it is in use");
+        PageMut(&mut bytes).set_deleted(7);
+        let free = [6, 7, 8].map(|oldest| is_recyclable(PageRef(&bytes), Xid(oldest)));
+        assert_eq!(free, [false, false, true]);
+    }
+}

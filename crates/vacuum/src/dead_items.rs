@@ -367,6 +367,25 @@ mod tests {
         assert_eq!(near, far);
     }
 
+    /// What stands in the leaf itself costs nothing more; a bitmap does, in whichever set it was begun.
+    #[test]
+    fn bitmaps_are_counted_as_memory() {
+        let set = |offsets: &[u16]| {
+            let mut set = DeadItems::new();
+            let list: Vec<OffsetNumber> = offsets.iter().map(|o| OffsetNumber(*o)).collect();
+            (0..100).for_each(|block| set.add(BlockNumber(block), &list));
+            set
+        };
+        let plain = set(&[1, 5, 9]).memory_bytes();
+        assert_eq!(set(&[4, 5, 6, 7, 8]).memory_bytes(), plain);
+        let gaps = set(&[1, 3, 5, 7]);
+        assert_eq!(gaps.memory_bytes(), plain + 100 * 40);
+        let mut other = DeadItems::new();
+        other.add(BlockNumber(100), &[OffsetNumber(2)]);
+        other.absorb(gaps);
+        assert_eq!(other.memory_bytes(), plain + 100 * 40);
+    }
+
     fn compare(begin: u32, count: u32, swap: bool) {
         let end = begin + count;
         let (mut set, mut other) = (DeadItems::new(), DeadItems::new());

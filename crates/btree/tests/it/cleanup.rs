@@ -23,6 +23,18 @@ fn all(tree: &Arc<Btree>) -> Vec<Tid> {
     std::iter::from_fn(|| scan.next().unwrap()).collect()
 }
 
+/// The leaves from the left on: what is on each.
+fn leaves(tree: &Arc<Btree>) -> Vec<Vec<Tid>> {
+    let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+    let mut leaves = Vec::new();
+    while let Some(first) = scan.next().unwrap() {
+        let mut leaf = vec![first];
+        scan.take_rest_of_leaf(&mut leaf);
+        leaves.push(leaf);
+    }
+    leaves
+}
+
 fn len(tree: &Btree) -> u32 {
     tree.relation().len_blocks(base::Fork::Main).unwrap().0
 }
@@ -71,6 +83,42 @@ fn what_a_split_moves_to_a_block_already_passed_goes_too() {
     let left = all(&tree).into_iter().find(|t| ODD.find(&[pack(*t)]) != 0);
     assert_eq!(left, None, "dead entries are left");
     assert_eq!(tree.verify().unwrap().entries, 350 + 100);
+}
+
+/// What an earlier pass noted of the leaf that is split is no news of this one's splits.
+#[test]
+fn what_a_split_moves_goes_too_where_leaves_were_split_in_the_pass_before() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text()]));
+    (0..1000).for_each(|n| put(&tree, n, 0, n));
+    let leaves = leaves(&tree);
+    let middle = leaves.iter().find(|leaf| leaf.contains(&tid(500))).unwrap();
+    let at = (0..1000).find(|n| tid(*n) == middle[middle.len() / 2]).unwrap();
+    // Its right part goes to the end of the file, and nothing on it is dead: it stays as the pass found it.
+    let end = len(&tree);
+    let mut begun = false;
+    let mut split = |_| {
+        if !std::mem::replace(&mut begun, true) {
+            (0..100).for_each(|n| put(&tree, at, 1 + n, 20_000 + n));
+        }
+    };
+    control(&mut split, |c| tree.bulk_delete(&|_: Tid| false, c));
+    assert!(begun && len(&tree) > end);
+    // There is room at the front of the file for what is split off there now.
+    let stats = with_control(|c| tree.bulk_delete(&|t: Tid| t < tid(300), c));
+    assert!(stats.pages_newly_deleted > 5);
+    db.advance_horizon();
+    let before = len(&tree);
+    let mut split_again = |block: u32| {
+        if block == end {
+            (0..100).for_each(|n| put(&tree, at + 1, 1 + n, 30_000 + n));
+        }
+    };
+    control(&mut split_again, |c| tree.bulk_delete(ODD, c));
+    assert_eq!(len(&tree), before, "the free pages are used");
+    let left = all(&tree).into_iter().find(|t| ODD.find(&[pack(*t)]) != 0);
+    assert_eq!(left, None, "dead entries are left");
+    assert_eq!(tree.verify().unwrap().entries, 350 + 200);
 }
 
 /// The same when readers meanwhile find nothing alive on the leaf that was split.
@@ -276,6 +324,74 @@ fn of_a_posting_list_all_have_to_be_dead() {
     assert!((0..590).filter(|n| *n != 3).all(|n| all(&tree).contains(&tid(n))));
     kill(&|_| true);
     assert!(all(&tree).len() < 600, "whole lists are");
+}
+
+#[test]
+fn an_address_that_comes_into_a_list_of_dead_ones_is_not_dead() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![int4()]));
+    let put = |n: u32| {
+        tree.insert(&[Some(&5u32.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+    };
+    (0..600).for_each(|n| put(2 * n));
+    let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+    while scan.next().unwrap().is_some() {
+        scan.kill_current();
+    }
+    drop(scan);
+    assert_eq!(all(&tree), []);
+    put(201);
+    assert!(all(&tree).contains(&tid(201)));
+    assert_eq!(tree.verify().unwrap().entries, 601, "it came among them");
+}
+
+/// The bytes of a null are those of `true`, which comes right before it.
+#[test]
+fn nulls_are_not_merged_with_a_value_of_the_same_bytes() {
+    let db = Database::new();
+    let boolean = btree::KeyColumn { width: 1, fast: btree::FastCompare::Bytes, ..text() };
+    let tree = db.tree(&schema(vec![boolean]));
+    for n in 0..1500 {
+        let value = [Some(&[0u8][..]), Some(&[1]), None][n as usize % 3];
+        tree.insert(&[value], tid(n), UniqueCheck::No).unwrap();
+    }
+    let options = ScanOptions { index_only: true, ..ScanOptions::default() };
+    let mut scan = tree.scan(ScanBounds::all(), options);
+    let mut counts = [0; 3];
+    while let Some(t) = scan.next().unwrap() {
+        let of = (0..1500).find(|n| tid(*n) == t).unwrap() as usize % 3;
+        let value = scan.values().next().unwrap().map(<[u8]>::to_vec);
+        assert_eq!(value, [Some(vec![0]), Some(vec![1]), None][of], "{t}");
+        counts[of] += 1;
+    }
+    assert_eq!(counts, [500; 3]);
+    assert!(len(&tree) < 5, "equal keys are merged");
+}
+
+/// Values may be equal and be shown otherwise: each entry keeps its own, also one whose address lies between those of another's.
+#[test]
+fn equal_keys_of_other_bytes_keep_theirs() {
+    let db = Database::new();
+    let whatever_case = |a: &[u8], b: &[u8]| a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase());
+    let column = btree::KeyColumn {
+        compare: whatever_case,
+        fast: btree::FastCompare::None,
+        equal_image: false,
+        ..text()
+    };
+    let tree = db.tree(&schema(vec![column]));
+    let value = |n: u32| if n.is_multiple_of(2) { b"key" } else { b"KEY" };
+    for n in (0..1200).step_by(2).chain((1..1200).step_by(2)) {
+        tree.insert(&[Some(value(n))], tid(n), UniqueCheck::No).unwrap();
+    }
+    let options = ScanOptions { index_only: true, ..ScanOptions::default() };
+    let mut scan = tree.scan(ScanBounds::all(), options);
+    for n in 0..1200 {
+        assert_eq!(scan.next().unwrap(), Some(tid(n)));
+        assert_eq!(scan.values().next().unwrap(), Some(&value(n)[..]), "{n}");
+    }
+    assert_eq!(scan.next().unwrap(), None);
+    tree.verify().unwrap();
 }
 
 /// An index-only scan believes the map only while its leaf is as it was read.

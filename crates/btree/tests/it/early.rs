@@ -1,8 +1,10 @@
 //! Entries that go before a vacuum looks for them: it does not miss those, and misses all others.
 
 use crate::support::*;
-use base::Tid;
-use btree::{Btree, Direction, RetailKeys, RetailStats, ScanBounds, ScanOptions, UniqueCheck};
+use base::{Error, SqlState, Tid};
+use btree::{
+    Btree, Direction, RetailKeys, RetailStats, ScanBounds, ScanOptions, UniqueCheck, VacuumControl,
+};
 use std::sync::Arc;
 
 /// Some twenty go on a leaf.
@@ -99,6 +101,40 @@ fn what_a_scan_took_out_is_not_missed() {
     assert_eq!((stats.removed as usize, stats.missing), (200 - gone, vec![]));
 }
 
+/// Looked for before they went, or after: they are not missed either way.
+#[test]
+fn what_a_scan_takes_out_meanwhile_is_not_missed() {
+    for batch in [false, true] {
+        let db = Database::new();
+        let tree = filled(&db);
+        let mut keys = RetailKeys::new();
+        for n in (0..1000).step_by(2) {
+            tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
+        }
+        let (mut begun, mut gone) = (false, 0);
+        let mut on_page = |_, _| {
+            if !std::mem::replace(&mut begun, true) {
+                for _ in 0..3 {
+                    mark(&tree, true, |t| is_one_of(t, 200..600));
+                }
+                gone = 500 - tree.verify().unwrap().entries;
+            }
+            Ok(())
+        };
+        let mut strategy = buffer::Strategy::Normal;
+        let control =
+            &mut VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None };
+        let stats = match batch {
+            true => tree.retail_batch(&mut keys, control),
+            false => tree.retail_delete(&mut keys, &|_: Tid| true, control),
+        };
+        let stats = stats.unwrap();
+        assert!(gone > 100, "{gone}");
+        assert_eq!((stats.removed, stats.missing), (500 - gone, vec![]));
+        assert_eq!(tree.verify().unwrap().entries, 0);
+    }
+}
+
 /// A whole pass has been for them: their addresses may be others' now.
 #[test]
 fn a_whole_pass_leaves_no_note_of_its_rows() {
@@ -117,4 +153,44 @@ fn what_vacuum_itself_has_left_is_not_missed() {
     tree.note_removed(&[tid(10), tid(30)]);
     let again = look_up(&tree, [10, 20, 30].into_iter(), true);
     assert_eq!((removed, again.missing), (3, vec![tid(20)]));
+}
+
+/// Fails when it is asked for the `n`-th time.
+fn fails_at<R>(n: u32, f: impl FnOnce(&mut VacuumControl<'_>) -> R) -> R {
+    let mut asked = 0;
+    let mut on_page = |_, _| {
+        asked += 1;
+        if asked < n { Ok(()) } else { Err(Error::sql(SqlState::QUERY_CANCELED, "no more")) }
+    };
+    let mut strategy = buffer::Strategy::Normal;
+    f(&mut VacuumControl { strategy: &mut strategy, on_page: &mut on_page, cancel: None })
+}
+
+#[test]
+fn what_a_walk_took_out_before_it_failed_is_not_missed() {
+    let db = Database::new();
+    let tree = filled(&db);
+    let mut keys = RetailKeys::new();
+    for n in [0, 998] {
+        tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
+    }
+    fails_at(5, |c| tree.retail_walk(&mut keys, &|_: Tid| true, c)).unwrap_err();
+    let left = tree.verify().unwrap().entries;
+    assert!(left < 480, "{left}");
+    let stats = look_up(&tree, (0..1000).step_by(2), true);
+    assert_eq!((stats.removed, stats.missing), (left, vec![]));
+}
+
+/// They were noted before a pass that failed, which had taken the notes.
+#[test]
+fn what_had_gone_before_a_pass_that_failed_is_not_missed() {
+    let db = Database::new();
+    let (tree, gone) = half_gone(&db);
+    let mut keys = RetailKeys::new();
+    for n in (200..400).step_by(2) {
+        tree.add_retail_key(&mut keys, &[Some(&key(n))], tid(n)).unwrap();
+    }
+    fails_at(1, |c| tree.retail_batch(&mut keys, c)).unwrap_err();
+    let stats = look_up(&tree, (200..400).step_by(2), true);
+    assert_eq!((stats.removed as usize, stats.missing), (100 - gone, vec![]));
 }

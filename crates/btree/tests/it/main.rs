@@ -7,6 +7,7 @@ mod early;
 mod faults;
 mod golden;
 mod gone;
+mod hints;
 mod model;
 mod power;
 mod rebuild;

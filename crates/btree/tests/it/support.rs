@@ -65,10 +65,13 @@ impl Database {
         Database::with_frames(2000)
     }
     pub fn with_frames(frames: usize) -> Database {
+        Database::with_pool(PoolConfig::new(frames))
+    }
+    pub fn with_pool(pool: PoolConfig) -> Database {
         let disk = SimDisk::new(1);
         let config = WalConfig { compression: false, ..WalConfig::default() };
         let wal = Wal::create(disk.clone(), config, wal::FIRST_LSN).unwrap();
-        let pool = BufferPool::new(PoolConfig::new(frames), disk.clone(), wal.clone()).unwrap();
+        let pool = BufferPool::new(pool, disk.clone(), wal.clone()).unwrap();
         let horizons = Arc::new(TestHorizons {
             next: AtomicU64::new(10),
             oldest: AtomicU64::new(10),

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use base::{Csn, Tid};
-use btree::{Btree, Direction, ScanBounds, ScanOptions, UniqueCheck};
+use btree::{Btree, Condition, Direction, ScanBounds, ScanOptions, UniqueCheck};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -316,4 +316,23 @@ fn only_a_leaf_that_was_looked_at_whole_is_passed_over() {
     scan.judge_by(Csn(10));
     scan.rescan(ScanBounds::all());
     assert_eq!(whole(), all);
+}
+
+/// Nor one on which conditions left some of the entries out: of their rows nothing was learned.
+#[test]
+fn a_leaf_looked_through_for_some_entries_is_not_passed_over() {
+    let db = Database::new();
+    let tree = db.tree(&schema(vec![text(), int4()]));
+    for n in 0..200 {
+        let second = u32::to_le_bytes(n % 2);
+        tree.insert(&[Some(&key(n)), Some(&second)], tid(n), UniqueCheck::No).unwrap();
+    }
+    let all: Vec<Tid> = (0..200).map(tid).collect();
+    let even = Condition::Equal(0u32.to_le_bytes().to_vec());
+    // Each key is looked at, none skipped.
+    let least = Condition::Range { lower: Some((key(0), true)), upper: None };
+    let bounds = ScanBounds::from_conditions(tree.schema(), &[least, even]);
+    let met = judged(&tree, bounds, 10, &|_| true);
+    assert_eq!(met, all.iter().copied().step_by(2).collect::<Vec<_>>());
+    assert_eq!(judged(&tree, ScanBounds::all(), 10, &|_| false), all);
 }

@@ -186,6 +186,9 @@ fn what_leads_to_a_root_is_aimed_past_it_if_all_is_on_the_page() {
         // The line pointer was reused, for another row or another row's redirect.
         ("R~2 Mu~7.1^900", false, "t t | 2~7.1^101"),
         ("R~2 =3 Mh>4 Lh", true, "t =4 - t"),
+        // By a link that does not say by whom its version is made: a redirect is none, nor does a row that lives lead anywhere.
+        ("R~2/0 =3 Mh~7.1", true, "t x -"),
+        ("L~2/0 Mu~7.1", true, "t t | 2~7.1^101"),
     ] {
         assert_eq!(drawn(before, &[], sees_before), after, "{before}");
     }

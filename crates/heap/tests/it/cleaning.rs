@@ -1,11 +1,11 @@
 //! Cleaning a page in one visit, and what may happen to the page between planning and doing.
 
 use crate::common::{World, row, world, world_with};
-use base::{BlockNumber, Fork, OffsetNumber, Tid, Xid};
-use buffer::{PinnedPage, Strategy};
+use base::{BlockNumber, Fork, OffsetNumber, Oid, RelationId, Tid, Xid};
+use buffer::{Persistence, PinnedPage, Strategy};
 use heap::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use heap::{
-    ALL_KEPT, FreezeEarly, FreezePolicy, HeapOptions, Horizon, MapPin, PageFindings, Planned,
+    ALL_KEPT, FreezeEarly, FreezePolicy, Heap, HeapOptions, Horizon, MapPin, PageFindings, Planned,
     PruneDone, PruneOptions, RowLockMode, TupleOutcome, UpdateOptions, Wait,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
@@ -350,5 +350,27 @@ fn an_unlogged_page_is_judged_again_in_any_case() {
     assert_eq!(w.heap.visibility_map().bits(BlockNumber(0), &mut MapPin::none()).unwrap(), {
         ALL_VISIBLE | ALL_FROZEN
     });
+    w.check();
+}
+
+/// Nothing tells whether a page has changed that is not logged.
+#[test]
+fn what_came_to_a_page_without_a_log_is_seen_to() {
+    let w = world();
+    let id = RelationId { database: Oid(5), file_number: 16399 };
+    let rel = w.ctx.pool.create(id, Persistence::Unlogged).unwrap();
+    let heap = Heap::new(rel.clone(), w.ctx.clone(), w.heap.options().clone());
+    let w = World { rel, heap, ..w };
+    let tids = five_rows(&w);
+    delete(&w, tids[0]);
+    let visit = Visit::plan(&w, 0);
+    let all = visit.offsets();
+    let running = w.begin();
+    w.insert(&running, 9, b"new");
+    let (done, _) = visit.clean(&all);
+    assert_eq!((done.removed, done.unused), (1, 1));
+    assert_eq!(w.heap.visibility_map().bits(BlockNumber(0), &mut MapPin::none()).unwrap(), 0);
+    running.abort().unwrap();
+    assert_eq!(keys(&w), [1, 2, 3, 4]);
     w.check();
 }

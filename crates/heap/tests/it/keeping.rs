@@ -383,6 +383,29 @@ fn a_walk_begins_at_a_redirect_too() {
     assert_eq!(slot.tid, newer);
 }
 
+/// Nor does a version from the middle of its chain go, that nobody sees, while somebody has the row locked by its address.
+#[test]
+fn a_locked_version_in_the_middle_keeps_its_place() {
+    for locked in [false, true] {
+        let w = world();
+        let root = rows(&w, 1)[0];
+        let old = w.begin();
+        let _seen = old.take_snapshot();
+        let middle = update(&w, root, HOT);
+        let holder = w.begin();
+        if locked {
+            lock(&w, &holder, middle);
+        }
+        update(&w, middle, HOT);
+        vacuum(&w, &w.heap.exact_horizon());
+        assert_eq!(drawn(&w), if locked { "nnn" } else { "n-n" });
+        w.check();
+        drop(holder);
+        vacuum(&w, &w.heap.exact_horizon());
+        assert_eq!(drawn(&w), "n-n");
+    }
+}
+
 #[test]
 fn a_row_that_churns_stays_on_its_page_however_old_a_snapshot_is() {
     let w = world_with(Xid(100), HeapOptions::default());

@@ -1,7 +1,8 @@
 //! Transactions that are billions of transaction ids apart meet on a page, whose ids span 2^32.
 
 use crate::common::{World, row, world};
-use base::{BlockNumber, Fork, SqlState, Tid};
+use base::{BlockNumber, Fork, OffsetNumber, SqlState, Tid, Xid};
+use buffer::Strategy;
 use heap::{InsertState, TupleOutcome, UpdateOptions, Wait};
 use txn::{CommitExtras, Transaction};
 
@@ -122,5 +123,45 @@ fn an_old_transaction_begins_a_page() {
     commit(old);
     assert_eq!(keys(&w).len(), 699);
     w.check();
+    w.assert_replay_equal();
+}
+
+/// A version that was aimed past others leads to one by an id that its page can't hold if ids are counted from further back: it would be
+/// forgotten, and any row's version taken for the next one.
+#[test]
+fn what_a_version_leads_to_keeps_a_page_from_an_old_transaction() {
+    let w = world();
+    let old = w.begin();
+    let first = old.xid().unwrap();
+    w.ctx.txns.burn_xids(FAR).unwrap();
+    let t = w.begin();
+    let tid = w.insert(&t, 1, b"young");
+    commit(t);
+    let t = w.begin();
+    let options = UpdateOptions { hot: false, key_changed: false, wait: Wait::NoWait };
+    assert!(matches!(w.heap.update(&t, tid, &row(1, b"new"), options), Ok(TupleOutcome::Ok(_))));
+    commit(t);
+    let elsewhere = Tid::new(BlockNumber(9), OffsetNumber(1));
+    let leads_to = |made: Xid| {
+        let pin = w.rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal).unwrap();
+        let left = w.heap.aim_further(&mut pin.write(), &|_, _, _| Some(Some((elsewhere, made))));
+        assert_eq!(left, []);
+    };
+    let next = || {
+        let page = w.page(Fork::Main, 0);
+        let tuple = page.tuple(tid.offset);
+        (tuple.ctid(), tuple.next_xmin())
+    };
+    // One id further than the page could hold with the old one's, and as far as that.
+    let made = Xid(first.0 - 3 + (1 << 32));
+    leads_to(made);
+    refused(&w, &old, 2);
+    assert_eq!(next(), (elsewhere, made));
+    let made = Xid(made.0 - 1);
+    leads_to(made);
+    w.insert(&old, 3, b"old");
+    assert_eq!(next(), (elsewhere, made));
+    commit(old);
+    assert_eq!(keys(&w), [1, 3]);
     w.assert_replay_equal();
 }

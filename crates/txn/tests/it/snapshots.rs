@@ -217,6 +217,31 @@ fn a_snapshot_taken_while_a_cleaner_asks() {
     assert!(live.taken_at < m.current_csn());
 }
 
+/// The same when the cleaner has asked everybody: who takes a snapshot now is not on its list, and keeps what dies after that.
+#[test]
+fn a_snapshot_taken_when_a_cleaner_has_asked() {
+    let m = manager();
+    let commit = || {
+        let t = m.begin(&backend(&m));
+        t.xid().unwrap();
+        t.commit(CommitExtras::default()).unwrap().csn.unwrap()
+    };
+    let born = commit();
+    std::thread::scope(|s| {
+        let asked = stop::arm("txn.live_snapshots.holders_found");
+        let (subject, m) = (asked.subject(), &m);
+        let cleaner = s.spawn(move || subject.run(|| m.live_snapshots()));
+        asked.wait_reached();
+        let reader = m.begin(&backend(m));
+        let snapshot = reader.take_snapshot();
+        let died = commit();
+        asked.release();
+        let live = cleaner.join().unwrap();
+        assert!(live.csns.is_empty() && snapshot.csn >= born && snapshot.csn < died);
+        assert!(live.any_between(born, died));
+    });
+}
+
 #[test]
 fn a_backend_that_rests_has_no_scan_under_way() {
     let m = manager();

@@ -1,6 +1,7 @@
 //! A vacuum that is cancelled on its way, and the one after it. That this leaves no entry behind: `random`.
 
 use crate::support::{ON, World, left};
+use base::sync::{Arc, CancelReason};
 use vacuum::IndexMethod;
 
 /// Keys in the table's order in one index, in no order in the other.
@@ -104,4 +105,77 @@ fn what_two_visits_missed() {
     for plain in [true, false] {
         what_is_missed_is_missed_again(World { two_visits: true, ..World::new() }, plain);
     }
+}
+
+/// One of a batch's entries was missed, and the vacuum ends before the batch's pages are cleaned: of all rows but that one, in all indexes, it is noted that
+/// their entries are gone.
+#[test]
+fn what_a_batch_missed_whose_pages_are_not_cleaned() {
+    let w = Arc::new(loaded(World::new()));
+    let t = w.begin();
+    let strayed = w.rows(&t.take_snapshot())[&1007].0;
+    t.commit(txn::CommitExtras::default()).unwrap();
+    w.change(|k| (1000..1012).contains(&k), None);
+    w.lose_entry(0, strayed);
+    w.indexes[0].insert(&[Some(&(-7i32).to_le_bytes())], strayed, btree::UniqueCheck::No).unwrap();
+    let weak = Arc::downgrade(&w);
+    *w.between.lock().unwrap() = Some(Box::new(move |index| {
+        if index == 1 {
+            let backend = weak.upgrade().unwrap().vacuuming.lock().unwrap().clone().unwrap();
+            backend.interrupt(CancelReason::UserRequest);
+        }
+        Ok(())
+    }));
+    w.vacuum_unchecked(&ON).unwrap_err();
+    *w.between.lock().unwrap() = None;
+    w.check();
+    let r = w.vacuum(&ON);
+    let missing: Vec<_> = r.indexes.iter().map(|i| i.missing).collect();
+    assert_eq!((missing, left(&w).0), (vec![1, 1], 0), "{}", r.text());
+}
+
+/// Line pointers that were freed before it was cancelled are other versions' soon, which have entries.
+#[test]
+fn what_was_freed_is_not_taken_for_without_entries() {
+    for put_off in [false, true] {
+        let two_visits = World { two_visits: true, put_off: Some(put_off), ..World::new() };
+        let w = loaded(two_visits);
+        // There is room on each page for new versions.
+        w.change(|k| k % 3 == 0, None);
+        let rows = w.vacuum(&ON).new_reltuples as usize;
+        let (mut n, mut over) = (20, false);
+        while !over {
+            w.change(|k| k % 160 == 7, Some(format!("{n:05}").as_bytes()));
+            over = w.cancelled_at(&ON, n).is_some();
+            n += 9;
+        }
+        assert!(n > 100, "{n}");
+        w.change(|k| k % 160 == 7, Some(b"the last one"));
+        w.vacuum(&ON);
+        assert_eq!(left(&w), (0, rows));
+    }
+}
+
+/// An index has been read whole, for one entry was missed, when the vacuum ends at another: it has no entry of the dead any more.
+#[test]
+fn what_an_index_lost_that_was_read_whole_is_not_missed() {
+    let w = loaded(World { two_visits: true, put_off: Some(false), ..World::new() });
+    let t = w.begin();
+    let lost = w.rows(&t.take_snapshot())[&1007].0;
+    t.commit(txn::CommitExtras::default()).unwrap();
+    w.change(|k| (1000..1012).contains(&k), None);
+    (0..2).for_each(|index| w.lose_entry(index, lost));
+    let at_the_second = base::stop::arm_at("vacuum.retail_missed", 1);
+    std::thread::scope(|s| {
+        let (subject, w) = (at_the_second.subject(), &w);
+        let vacuum = s.spawn(move || subject.run(|| w.vacuum_unchecked(&ON)));
+        at_the_second.wait_reached();
+        let backend = w.vacuuming.lock().unwrap().clone().unwrap();
+        backend.interrupt(CancelReason::UserRequest);
+        at_the_second.release();
+        vacuum.join().unwrap().unwrap_err();
+    });
+    let r = w.vacuum(&ON);
+    let missing: Vec<_> = r.indexes.iter().map(|i| i.missing).collect();
+    assert_eq!((missing, left(&w).0), (vec![0, 1], 0), "{}", r.text());
 }

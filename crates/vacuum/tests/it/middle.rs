@@ -147,6 +147,26 @@ fn chains_across_pages_lose_their_middle() {
     }
 }
 
+/// On one page there are roots that wait, and rows that go at once.
+#[test]
+fn what_goes_at_once_beside_what_waits_is_collected_with_it() {
+    for two_visits in [false, true] {
+        let w = World { two_visits, ..World::with(2, 512) };
+        w.load(400, &[b'0'; 90]);
+        let (_old, snapshot) = reader(&w);
+        let before = w.rows(&snapshot);
+        w.change(|k| k < 400, Some(&[b'1'; 90]));
+        // To the page of the last of these, or of the first of those that follow.
+        w.load_more(5000..5003, &[b'x'; 90]);
+        w.change(|k| k < 400, Some(&[b'2'; 90]));
+        w.change(|k| k >= 5000, None);
+        let r = w.vacuum(&ON);
+        assert_eq!((r.counts.removed_tuples, r.dead_items_removed), (403, 403), "{}", r.text());
+        assert_eq!((used(&w), w.rows(&snapshot)), ((800, 800), before));
+        assert_eq!((entries(&w, 0), entries(&w, 1)), (800, 800));
+    }
+}
+
 /// A READ COMMITTED statement stands on a version that is taken away under it: it goes back, and finds the newest.
 /// A page that somebody uses is not pruned, and what stays there has to be aimed past what goes elsewhere. Nor is all known where memory is little.
 #[test]
@@ -215,6 +235,31 @@ fn a_page_left_in_one_visit_keeps_its_way_to_the_newest_version() {
             assert_eq!(newest(&w, *tid).as_deref(), Some(last.as_bytes()));
         }
         w.vacuum(&ON);
+    }
+}
+
+/// Nor is a page forgotten that is left as it is until the indexes have been read.
+#[test]
+fn a_page_that_is_put_off_keeps_its_way_to_the_newest_version() {
+    let w = World { two_visits: true, put_off: Some(true), ..World::with(1, 4096) };
+    w.load(3000, &[b'0'; 60]);
+    // No page has room for new versions before the vacuum.
+    let rel = w.heap.relation();
+    let pin = |b| rel.pin(Fork::Main, BlockNumber(b), &mut buffer::Strategy::Normal).unwrap();
+    let full: Vec<_> = (0..w.heap.len_blocks().unwrap().0).map(pin).collect();
+    w.change(|k| k < 600 && k % 2 == 0, None);
+    let (_old, snapshot) = reader(&w);
+    let before = w.rows(&snapshot);
+    for n in 0..3 {
+        w.change(|k| k < 600, Some(format!("{n:060}").as_bytes()));
+    }
+    drop(full);
+    let r = w.vacuum(&ON);
+    assert!(r.counts.removed_tuples > 600, "{}", r.text());
+    let last = format!("{:060}", 2);
+    assert_eq!(w.rows(&snapshot), before);
+    for (tid, _) in before.iter().filter(|(k, _)| **k < 600).map(|(_, v)| v) {
+        assert_eq!(newest(&w, *tid).as_deref(), Some(last.as_bytes()));
     }
 }
 

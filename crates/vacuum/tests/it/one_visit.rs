@@ -1,6 +1,7 @@
 //! Pages cleaned in one visit, and what happens to them between the removal of their index entries and their own turn.
 
 use crate::support::{ON, World, left};
+use base::sync::CancelReason;
 use base::{BlockNumber, Error, Fork, OffsetNumber, Result, SqlState, stop};
 use buffer::{PinnedPage, Strategy};
 use std::sync::{Arc, Mutex};
@@ -243,6 +244,33 @@ fn a_page_in_use_in_between_is_left() {
     assert_eq!(left(&w), (0, 1700));
 }
 
+/// The vacuum ends before that page has its second turn.
+#[test]
+fn what_has_no_entries_on_a_page_in_use_is_not_missed() {
+    let w = Arc::new(with_indexes(1, 20_000));
+    w.change(|k| k % 4 == 0, None);
+    let held: Arc<Mutex<Option<PinnedPage>>> = Arc::default();
+    let (weak, keeper, mut batches) = (Arc::downgrade(&w), held.clone(), 0);
+    *w.between.lock().unwrap() = Some(Box::new(move |_| {
+        let w = weak.upgrade().unwrap();
+        batches += 1;
+        if batches == 1 {
+            let rel = w.heap.relation();
+            let pin = rel.pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal)?;
+            *keeper.lock().unwrap() = Some(pin);
+        } else {
+            let backend = w.vacuuming.lock().unwrap().clone().unwrap();
+            backend.interrupt(CancelReason::UserRequest);
+        }
+        Ok(())
+    }));
+    w.vacuum_unchecked(&ON).unwrap_err();
+    *w.between.lock().unwrap() = None;
+    held.lock().unwrap().take();
+    let r = w.vacuum(&ON);
+    assert_eq!((methods(&r), left(&w)), (vec![IndexMethod::Retail], (0, 15_000)), "{}", r.text());
+}
+
 #[test]
 fn a_freezing_vacuum_waits_for_a_page_in_use() {
     let w = loaded(2000);
@@ -442,6 +470,29 @@ fn a_row_without_a_key_that_a_walk_misses_is_not_freed_before_its_entry() {
     assert_eq!(left(&w), (0, 400));
     for index in &w.indexes {
         assert_eq!(index.verify().unwrap().entries, 400);
+    }
+}
+
+/// One row's key is not to be had: no page of its batch is cleaned before its entries have been looked for everywhere.
+#[test]
+fn a_batch_with_a_row_without_a_key_goes_the_long_way() {
+    let w = loaded(5000);
+    let t = w.begin();
+    let keyless = w.rows(&t.take_snapshot())[&1000].0;
+    t.commit(CommitExtras::default()).unwrap();
+    w.change(|k| k % 10 == 0, None);
+    {
+        let rel = w.heap.relation();
+        let pin = rel.pin(Fork::Main, keyless.block, &mut Strategy::Normal).unwrap();
+        let mut guard = pin.write();
+        guard.mark_dirty();
+        guard.set_item_id(keyless.offset, page::ItemId::DEAD);
+    }
+    let r = w.vacuum(&ON);
+    assert_eq!(methods(&r), [IndexMethod::Bulk, IndexMethod::Bulk]);
+    assert_eq!((r.dead_items_removed, left(&w)), (500, (0, 4500)));
+    for index in &w.indexes {
+        assert_eq!(index.verify().unwrap().entries, 4500);
     }
 }
 

@@ -366,3 +366,18 @@ fn keys_that_no_index_wants_are_not_kept() {
     assert_eq!((r.dead_items_removed, dead(&w)), (10_500, (0, 0)));
     assert_eq!(w.count(), 9500);
 }
+
+/// Whoever vacuums next will ask for them.
+#[test]
+fn what_dies_when_the_failsafe_has_struck_keeps_its_key() {
+    let mut w = World { two_visits: true, put_off: Some(false), ..World::new() };
+    w.settings.work_mem_bytes = 20 << 10;
+    w.settings.freeze.failsafe_age = 10_000;
+    w.settings.freeze.max_age = 5000;
+    w.load(30_000, b"some value that takes a little room");
+    w.change(|k| k % 2 == 0, None);
+    w.ctx.txns.burn_xids(20_000).unwrap();
+    let r = w.vacuum(&ON);
+    assert!(r.failsafe && r.index_scans == 0, "{}", r.text());
+    assert_eq!(dead(&w), (15_000, 15_000));
+}

@@ -275,6 +275,31 @@ fn rows_that_came_while_the_lock_was_asked_for() {
     w.check();
 }
 
+/// The same where they came when it had been seen that the end is empty, before the lock was had.
+#[test]
+fn rows_that_came_just_before_the_lock_was_had() {
+    let w = World::new();
+    w.load(3000, b"some value of middling length");
+    w.change(|_| true, None);
+    let writer = w.begin();
+    writer.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+    let refused = base::stop::arm("vacuum.truncate.refused");
+    let w = &w;
+    let r = std::thread::scope(|s| {
+        let subject = refused.subject();
+        let run = s.spawn(move || subject.run(|| w.vacuum_unchecked(&VacuumOptions::default())));
+        refused.wait_reached();
+        w.insert(&writer, 10_000..22_000, b"some value of middling length");
+        writer.commit(CommitExtras::default()).unwrap();
+        refused.release();
+        run.join().unwrap().unwrap()
+    });
+    assert!(w.heap.len_blocks().unwrap().0 > r.pages_before);
+    assert_eq!((r.pages_after, r.new_reltuples), (r.pages_before, 0.0));
+    assert_eq!(w.count(), 12_000);
+    w.check();
+}
+
 /// A table of a page or two that ends without any gets no files for its maps; one that keeps a row does.
 #[test]
 fn a_small_emptied_table_gets_no_maps() {
