@@ -1,7 +1,7 @@
 //! Entries that go before a vacuum looks for them: it does not miss those, and misses all others.
 
 use crate::support::*;
-use base::Tid;
+use base::{Tid, stop};
 use btree::{Btree, Direction, RetailKeys, RetailStats, ScanBounds, ScanOptions, UniqueCheck};
 use std::sync::Arc;
 
@@ -117,4 +117,30 @@ fn what_vacuum_itself_has_left_is_not_missed() {
     tree.note_removed(&[tid(10), tid(30)]);
     let again = look_up(&tree, [10, 20, 30].into_iter(), true);
     assert_eq!((removed, again.missing), (3, vec![tid(20)]));
+}
+
+/// Who finds the note frees the address, and logs that: the entry's going must be logged before.
+#[test]
+fn an_entry_is_noted_when_it_has_gone() {
+    let db = Database::new();
+    let tree = filled(&db);
+    mark(&tree, false, |t| is_one_of(t, 200..400));
+    let removed = stop::arm("btree.early.removed");
+    let subject = removed.subject();
+    let logged = db.wal.insert_lsn();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            subject.run(|| {
+                for n in (201..221).step_by(2) {
+                    tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+                }
+            });
+        });
+        removed.wait_reached();
+        assert!(!tree.has_notes());
+        assert!(db.wal.insert_lsn() > logged);
+        removed.release();
+        writer.join().unwrap();
+    });
+    assert!(tree.has_notes());
 }
