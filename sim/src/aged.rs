@@ -2,8 +2,8 @@
 //!
 //! # Purpose
 //! Some sessions keep a snapshot for long, others change rows (within pages and across them, with values out of line), lock them in every mode, several
-//! at once, roll savepoints and transactions back; VACUUM of each kind, pruning on access, freezing and ages come in between, and now and
-//! then the power goes.
+//! at once, roll savepoints and transactions back; VACUUM of each kind, pruning on access, freezing and ages come in between; partial indexes
+//! and one on an expression are made and dropped; and now and then the power goes.
 //!
 //! # Invariants checked
 //! What a snapshot saw first it sees to its end, by the heap and by each index; money is moved, so every snapshot sees the same sum;
@@ -34,6 +34,14 @@ const VACUUMS: [&str; 6] = [
     "VACUUM (FREEZE, DISABLE_PAGE_SKIPPING, INDEX_CLEANUP ON) {}",
     "VACUUM (ANALYZE) {}",
 ];
+/// Indexes that come and go, of both tables.
+const INDEXES: [(&str, &str); 3] = [
+    ("even", "(id) WHERE v % 2 = 0"),
+    ("odd", "(id, b) WHERE v % 2 <> 0 AND length(b) < 100"),
+    ("rest", "((v % 5), id)"),
+];
+/// So many figures does a look at a table give.
+const LOOKS: usize = 7;
 const MODES: [&str; 4] = ["KEY SHARE", "SHARE", "NO KEY UPDATE", "UPDATE"];
 
 /// Who keeps a snapshot, and what it saw first.
@@ -99,6 +107,11 @@ fn look(session: &mut Session) -> Result<Vec<i64>> {
                 ),
                 format!("SELECT count(*) FROM {table} WHERE v > {}", EACH / 2),
                 format!("SELECT count(*) FROM {table} WHERE b LIKE 'b%'"),
+                format!("SELECT coalesce(sum(id), 0)::int8 FROM {table} WHERE v % 2 = 0"),
+                format!(
+                    "SELECT coalesce(sum(id + length(b)), 0)::int8 FROM {table} WHERE v % 2 <> 0 AND length(b) < 100"
+                ),
+                format!("SELECT coalesce(sum(id + v), 0)::int8 FROM {table} WHERE v % 5 = 3"),
             ] {
                 let rows = rows(session, &sql)?;
                 match rows.first().and_then(|r| r.first()) {
@@ -150,7 +163,7 @@ impl World {
 }
 
 fn is_sum(seen: &[i64], at: &str) {
-    for sum in seen.iter().step_by(4) {
+    for sum in seen.iter().step_by(LOOKS) {
         assert_eq!(*sum, ROWS * EACH, "{at}: money is made or lost: {seen:?}");
     }
     let (by_heap, by_index) = seen.split_at(seen.len() / 2);
@@ -258,6 +271,28 @@ fn upkeep(w: &mut World, rng: &mut SmallRng, at: &str) -> Result<()> {
     w.upkeep.simple_query(&sql, &mut Quiet)
 }
 
+/// An index comes or goes. A snapshot from before may see other versions of rows than those that it is made of.
+fn change_indexes(w: &mut World, rng: &mut SmallRng, at: &str) {
+    for writer in w.writers.iter_mut().filter(|w| w.begun) {
+        let end = if rng.random_bool(0.8) { "COMMIT" } else { "ROLLBACK" };
+        let done = writer.session.simple_query(end, &mut Quiet);
+        done.unwrap_or_else(|e| panic!("{at}: {end}: {e}"));
+        writer.begun = false;
+    }
+    let table = TABLES[rng.random_range(0..2)];
+    let (name, what) = INDEXES[rng.random_range(0..3)];
+    let sql = match rng.random_range(0..5) {
+        0 => format!("REINDEX TABLE {table}"),
+        1 => format!("DROP INDEX IF EXISTS {table}_{name}"),
+        _ => format!("CREATE INDEX IF NOT EXISTS {table}_{name} ON {table} {what}"),
+    };
+    match w.upkeep.simple_query(&sql, &mut Quiet) {
+        Ok(()) => {}
+        // Readers have it in use.
+        Err(e) => assert_eq!(e.state(), SqlState::LOCK_NOT_AVAILABLE, "{at}: {sql}: {e}"),
+    }
+}
+
 /// Runs `steps` steps of the workload of `seed` on a copy of `start`; the power goes now and then if `crashes`.
 ///
 /// # Errors
@@ -276,6 +311,7 @@ pub fn run(start: &SimDisk, seed: u64, steps: usize, crashes: bool) -> Result<()
             12..20 => {
                 upkeep(&mut w, &mut rng, &at).unwrap_or_else(|e| panic!("{at}: {e}"));
             }
+            22..25 => change_indexes(&mut w, &mut rng, &at),
             20 if crashes && rng.random_bool(0.3) => {
                 let next = disk.after_crash(rng.random());
                 disk.crash();

@@ -71,11 +71,12 @@ impl Btree {
         if addresses.is_empty() {
             return;
         }
-        self.note_early(addresses);
         self.remove(Change::Delete, page, removal, false);
+        base::stop_point!("btree.early.removed");
+        self.note_early(addresses);
     }
 
-    /// These have lost their entries, or do so while their leaf is latched.
+    /// These have lost their entries; a leaf that they were on is still latched.
     pub(crate) fn note_early(&self, addresses: &[u64]) {
         // A length that is not to be had leaves room for a few.
         let pages = || self.rel.len_blocks(Fork::Main).map_or(0, |len| len.0 as usize);

@@ -5,8 +5,9 @@
 //! key, and reads the index whole. So whose entries went is noted here.
 //!
 //! # Invariants
-//! - Who is noted has no entry in the index. It is noted with the entry's leaf latched, so before anybody can miss it, or by VACUUM itself; and until
-//!   VACUUM has been through the index for it, nobody gives its address to another row, or makes an entry with it.
+//! - Who is noted has no entry in the index. It is noted when the entry has gone, which is logged by then: who takes the note may give the address away,
+//!   and a log that ends between the two must not lead there from the entry. It is noted with the entry's leaf still latched, so before anybody can
+//!   miss it, or by VACUUM itself; and until VACUUM has been through the index for it, nobody gives its address to another row, or makes an entry with it.
 //! - By then the note is gone: who looks the entry up takes it ([`EarlyRemoved::take`]), a pass over the whole index forgets those of all rows that it
 //!   was for ([`EarlyRemoved::forget`]), and so does VACUUM of rows that it need not look up, having found that a partial index has no entry of them. So no
 //!   note is of a row that had the address before. A VACUUM that ends before it frees the address notes it again.

@@ -1,7 +1,7 @@
 //! Entries that go before a vacuum looks for them: it does not miss those, and misses all others.
 
 use crate::support::*;
-use base::{Error, SqlState, Tid};
+use base::{Error, SqlState, Tid, stop};
 use btree::{
     Btree, Direction, RetailKeys, RetailStats, ScanBounds, ScanOptions, UniqueCheck, VacuumControl,
 };
@@ -193,4 +193,30 @@ fn what_had_gone_before_a_pass_that_failed_is_not_missed() {
     fails_at(1, |c| tree.retail_batch(&mut keys, c)).unwrap_err();
     let stats = look_up(&tree, (200..400).step_by(2), true);
     assert_eq!((stats.removed as usize, stats.missing), (100 - gone, vec![]));
+}
+
+/// Who finds the note frees the address, and logs that: the entry's going must be logged before.
+#[test]
+fn an_entry_is_noted_when_it_has_gone() {
+    let db = Database::new();
+    let tree = filled(&db);
+    mark(&tree, false, |t| is_one_of(t, 200..400));
+    let removed = stop::arm("btree.early.removed");
+    let subject = removed.subject();
+    let logged = db.wal.insert_lsn();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            subject.run(|| {
+                for n in (201..221).step_by(2) {
+                    tree.insert(&[Some(&key(n))], tid(n), UniqueCheck::No).unwrap();
+                }
+            });
+        });
+        removed.wait_reached();
+        assert!(!tree.has_notes());
+        assert!(db.wal.insert_lsn() > logged);
+        removed.release();
+        writer.join().unwrap();
+    });
+    assert!(tree.has_notes());
 }

@@ -143,9 +143,11 @@ fn keep_latest(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result
     let (heap, mode) = (&finder.heap, RowLockMode::KeyShare);
     loop {
         x.cancel.check()?;
-        let Some(tid) = finder.first(x, &x.txn.take_latest_snapshot(), values)? else {
-            return Ok(false);
-        };
+        // Kept until the row is locked: a version that came after the statement's own snapshot nobody else may keep, and where it was another row may
+        // be by then.
+        let snapshot = x.txn.take_latest_snapshot();
+        let Some(tid) = finder.first(x, &snapshot, values)? else { return Ok(false) };
+        base::stop_point!("sql.foreign_key.found");
         let mut queue = RowQueue::new(x.txn);
         let (next, xmax) = match heap.lock_tuple_queued(&mut queue, tid, mode, Wait::Block, None)? {
             TupleOutcome::Ok(()) | TupleOutcome::SelfModified => return Ok(true),

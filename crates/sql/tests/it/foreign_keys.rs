@@ -1,6 +1,8 @@
 //! Foreign keys between two transactions: what one does to a referred or referring row while another holds it.
 
-use super::support::{Connection, Database, waiting};
+use super::support::{Connection, Database, await_waiter, waiting};
+use base::stop;
+use std::sync::mpsc;
 
 fn tables(db: &Database, constraint: &str) -> Connection {
     let mut s = db.session();
@@ -312,4 +314,56 @@ fn a_constraint_that_was_dropped_asks_nothing_at_the_end() {
         ),
         ("SELECT * FROM p ORDER BY a", "1\n2"),
     ]);
+}
+
+/// A version that came after the statement's snapshot was taken is seen by nobody once it is replaced, and its place may be another row's before the
+/// check has locked what it found: the row that is referred to is locked all the same, and no other.
+#[test]
+fn what_is_locked_is_the_row_that_was_found() {
+    for (vacuum, key) in [(false, 1), (true, 1), (true, 4)] {
+        let db = Database::new();
+        let mut s = db.session();
+        s.run_each(&[
+            "CREATE TABLE p (a int PRIMARY KEY, b int) WITH (autovacuum_enabled = off)",
+            "CREATE TABLE ch (a int REFERENCES p, b text)",
+            "INSERT INTO p VALUES (1, 1), (2, 2), (3, 3)",
+            "SELECT pg_advisory_lock(1)",
+        ]);
+        let found = stop::arm("sql.foreign_key.found");
+        let subject = found.subject();
+        std::thread::scope(|scope| {
+            let (go, gone) = mpsc::channel();
+            let (tell, told) = mpsc::channel();
+            let (db, subject) = (&db, &subject);
+            scope.spawn(move || {
+                let mut writer = db.session();
+                let insert =
+                    format!("BEGIN; INSERT INTO ch SELECT {key}, pg_advisory_xact_lock(1)::text");
+                tell.send(subject.run(|| writer.run(&insert))).unwrap();
+                gone.recv().unwrap();
+                tell.send(writer.run("COMMIT")).unwrap();
+            });
+            await_waiter(&mut db.session());
+            // The row that is to be found is younger than the statement.
+            s.run_each(&["UPDATE p SET b = 10 WHERE a = 1", "INSERT INTO p VALUES (4, 4)"]);
+            s.run_each(&["SELECT pg_advisory_unlock(1)"]);
+            found.wait_reached();
+            s.run_each(&[&format!("UPDATE p SET b = 20 WHERE a = {key}")]);
+            if vacuum {
+                s.run_each(&["VACUUM (INDEX_CLEANUP ON, TRUNCATE FALSE) p"]);
+            }
+            // One of them comes to the place that is free then.
+            s.run_each(&["UPDATE p SET b = 30 WHERE a = 3", "INSERT INTO p VALUES (5, 5)"]);
+            found.release();
+            assert_eq!(told.recv().unwrap(), "");
+            s.run_each(&["SET lock_timeout = 10"]);
+            let said = s.run(&format!("DELETE FROM p WHERE a = {key}"));
+            assert!(said.starts_with("55P03"), "{said}");
+            s.run_each(&["DELETE FROM p WHERE a IN (3, 5)"]);
+            go.send(()).unwrap();
+            assert_eq!(told.recv().unwrap(), "");
+            let said = s.run(&format!("DELETE FROM p WHERE a = {key}"));
+            assert!(said.starts_with("23503"), "{said}");
+        });
+    }
 }

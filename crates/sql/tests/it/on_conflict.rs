@@ -1,6 +1,6 @@
 //! INSERT … ON CONFLICT whose row goes away between its being found and its being locked.
 
-use super::support::{Connection, Database};
+use super::support::{Connection, Database, await_waiter};
 use base::stop;
 
 fn table(db: &Database) -> Connection {
@@ -10,15 +10,6 @@ fn table(db: &Database) -> Connection {
         "INSERT INTO t VALUES (1, 'first'), (9, 'ninth')",
     ]);
     s
-}
-
-/// Waits until somebody waits for a lock.
-fn await_waiter(looker: &mut Connection) {
-    let began = std::time::Instant::now();
-    while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
-        assert!(began.elapsed() < stop::PATIENCE);
-        std::thread::yield_now();
-    }
 }
 
 const UPSERT: &str =

@@ -296,6 +296,15 @@ pub fn waiting(db: &Database, holds: &str, then: &'static str) -> String {
     })
 }
 
+/// Waits until somebody waits for a lock.
+pub fn await_waiter(looker: &mut Connection) {
+    let began = std::time::Instant::now();
+    while looker.run("SELECT count(*) FROM pg_locks WHERE NOT granted") == "0" {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+}
+
 pub struct Connection {
     pub session: Session,
 }

@@ -10,6 +10,7 @@ mod work;
 use crate::support::{PADDED_FROM, World, read_row, row};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Tid, Xid};
+use btree::{Direction, ScanBounds, ScanOptions};
 use disk::Disk;
 use disk::sim::SimDisk;
 use heap::{FetchState, InsertState, RowLockMode, TupleOutcome, TupleSlot, UpdateOptions};
@@ -65,6 +66,8 @@ struct Kept {
     _txn: Transaction,
     snapshot: Arc<Snapshot>,
     rows: Rows,
+    /// It may not use the second index, which was made since.
+    too_old: bool,
 }
 
 struct Test {
@@ -86,8 +89,32 @@ struct Test {
     counts: [u32; 4],
 }
 
-/// Everything that `snapshot` sees, found through index `i`, each row once.
-fn by_index(w: &World, i: usize, snapshot: &Snapshot) -> Rows {
+/// Everything that `snapshot` sees, found through index `i`, each row once. The scan that `marks` does to the index what one does: says which
+/// entries are dead, takes leaves of these out, passes over those that are gone.
+fn by_index(w: &World, i: usize, snapshot: &Snapshot, marks: bool) -> Rows {
+    let mut out = Rows::new();
+    let mut found = |indexed: &[u8], tid: Tid, tuple: &[u8]| {
+        let (key, value) = read_row(tuple);
+        assert_eq!(w.indexed(i, key, &value), indexed, "index {i} leads to another row at {tid}");
+        assert!(w.has(i, key, &value), "index {i} leads to row {key} at {tid}");
+        assert!(out.insert(key, value).is_none(), "index {i} finds row {key} twice, at {tid}");
+    };
+    let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
+    if marks {
+        let options = ScanOptions { direction: Direction::Forward, index_only: true, tidies: true };
+        let mut scan = w.indexes[i].scan(ScanBounds::all(), options);
+        scan.judge_by(snapshot.csn);
+        while let Some(tid) = scan.next().unwrap() {
+            let got = w.heap.fetch(tid, snapshot, &mut state, &mut slot).unwrap();
+            if !got.found {
+                scan.pass_over(got.all_dead, got.gone);
+                continue;
+            }
+            let indexed = scan.values().next().flatten().unwrap();
+            found(indexed, tid, &slot.bytes);
+        }
+        return out;
+    }
     let mut entries = Vec::new();
     w.indexes[i]
         .for_each_entry(&mut |values, tid| {
@@ -95,16 +122,10 @@ fn by_index(w: &World, i: usize, snapshot: &Snapshot) -> Rows {
             Ok(())
         })
         .unwrap();
-    let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
-    let mut out = Rows::new();
     for (indexed, tid) in entries {
-        if !w.heap.fetch(tid, snapshot, &mut state, &mut slot).unwrap().found {
-            continue;
+        if w.heap.fetch(tid, snapshot, &mut state, &mut slot).unwrap().found {
+            found(&indexed, tid, &slot.bytes);
         }
-        let (key, value) = read_row(&slot.bytes);
-        assert_eq!(w.indexed(i, key, &value), indexed, "index {i} leads to another row at {tid}");
-        assert!(w.holds(i, key), "index {i} leads to row {key} at {tid}");
-        assert!(out.insert(key, value).is_none(), "index {i} finds row {key} twice, at {tid}");
     }
     out
 }
@@ -140,7 +161,9 @@ impl Test {
     /// No two values are equal, and they differ much in length.
     fn value(&mut self) -> Vec<u8> {
         self.serial += 1;
-        let pad = if self.rng.random_bool(0.1) { 1500 } else { 200 };
+        // What a predicate reads must be kept, mostly.
+        let (seldom, long) = if self.w.by_value.is_some() { (0.005, 60) } else { (0.1, 200) };
+        let pad = if self.rng.random_bool(seldom) { 1500 } else { long };
         let pad = self.rng.random_range(0..pad);
         format!("{:08}{}", self.serial, "x".repeat(pad)).into_bytes()
     }
@@ -180,6 +203,9 @@ impl Test {
             let n = self.cancels.random_range(0..60);
             let _ = self.w.cancelled_at(&options, n);
             self.verify();
+            if self.cancels.random() {
+                return;
+            }
         }
         let report = self.w.vacuum(&options);
         self.counts[2] += report.counts.removed_tuples as u32;
@@ -188,7 +214,63 @@ impl Test {
         self.follow_all();
     }
 
+    /// A snapshot is kept.
+    fn keep(&mut self) {
+        let txn = self.w.begin();
+        txn.set_isolation(IsolationLevel::RepeatableRead);
+        let snapshot = txn.take_snapshot();
+        let rows = self.committed.clone();
+        self.kept.push(Kept { _txn: txn, snapshot, rows, too_old: false });
+    }
+
+    /// The second index goes, or is made anew. Nobody writes meanwhile.
+    fn remake(&mut self) {
+        for n in 0..self.sessions.len() {
+            if self.sessions[n].is_some() {
+                self.end(n);
+            }
+        }
+        if self.w.indexes.len() > 1 {
+            self.w.drop_second();
+            self.keep();
+            (0..6).for_each(|_| self.burst());
+        } else {
+            let broken = self.w.make_second();
+            self.kept.iter_mut().for_each(|kept| kept.too_old = broken);
+            if self.cancels.random_bool(0.7) {
+                self.outlive();
+            }
+        }
+    }
+
+    /// Rows go, their newest versions with the next VACUUM, older ones when those have gone who see them.
+    fn outlive(&mut self) {
+        let t = self.w.begin();
+        // A few of those that change most: of more the indexes would be read whole.
+        for (key, (tid, _)) in by_scan(&self.w, &t.take_snapshot()).into_iter().take(4) {
+            if self.cancels.random_bool(0.4) {
+                let done = self.w.heap.delete(&t, tid, Wait::NoWait).unwrap();
+                assert_eq!(done, TupleOutcome::Ok(()), "{}", self.context);
+                self.committed.remove(&key);
+            }
+        }
+        t.commit(CommitExtras { sync: true, ..CommitExtras::default() }).unwrap();
+        self.w.settings.work_mem_bytes = 64 << 20;
+        (self.w.plain, self.w.put_off) = (true, None);
+        self.w.two_visits = self.cancels.random();
+        let options = VacuumOptions { index_cleanup: IndexCleanup::On, ..self.options() };
+        self.w.vacuum(&options);
+        self.verify();
+        self.kept.clear();
+        self.w.vacuum(&options);
+        self.verify();
+    }
+
     fn step(&mut self) {
+        if self.w.by_value.is_some() && self.cancels.random_bool(0.025) {
+            self.remake();
+            return;
+        }
         let n = self.rng.random_range(0..self.sessions.len());
         if self.sessions[n].is_none() {
             self.begin(n);
@@ -208,10 +290,7 @@ impl Test {
             66..82 => self.end(n),
             82..88 => {
                 if self.kept.len() < 4 && self.rng.random_bool(0.7) {
-                    let txn = self.w.begin();
-                    txn.set_isolation(IsolationLevel::RepeatableRead);
-                    let snapshot = txn.take_snapshot();
-                    self.kept.push(Kept { _txn: txn, snapshot, rows: self.committed.clone() });
+                    self.keep();
                 } else if !self.kept.is_empty() {
                     let at = self.rng.random_range(0..self.kept.len());
                     self.kept.swap_remove(at);
@@ -261,7 +340,7 @@ impl Test {
                     Ok(())
                 })
                 .unwrap();
-            let held = self.committed.keys().filter(|k| self.w.holds(i, **k)).count();
+            let held = self.committed.iter().filter(|(k, v)| self.w.has(i, **k, v)).count();
             assert_eq!(entries.len(), held, "{}: index {i}", self.context);
         }
     }
@@ -281,11 +360,22 @@ enum Second {
     Partial,
     /// On what is computed of some rows' keys.
     Computed,
+    /// The same, of rows that their values tell; dropped and made anew now and then.
+    Remade,
+}
+
+/// About every second value.
+fn is_flagged(value: &[u8]) -> bool {
+    value[7].is_multiple_of(2)
 }
 
 impl Test {
     fn with_second(&mut self, second: Second) {
-        if second != Second::Plain {
+        if second == Second::Remade {
+            let plain = std::mem::replace(&mut self.w, World::with(0, 64));
+            self.w = plain.with_flag(is_flagged);
+            self.hot = true;
+        } else if second != Second::Plain {
             let plain = std::mem::replace(&mut self.w, World::with(0, 64));
             self.w = plain.with_function(two_of_three, second == Second::Computed);
             self.hot = second == Second::Computed;
@@ -305,7 +395,9 @@ fn run_with(
     second: Second,
 ) {
     let mut counts = [0; 4];
-    for seed in seeds {
+    let more = std::env::var("EBB_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+    let others = (0..more * 10).map(|n| seeds.start * 10_000 + n);
+    for seed in seeds.clone().chain(others) {
         let mut t = Test::new(seed, indexes, 256, SimDisk::new(seed));
         t.with_second(second);
         if workers {
@@ -345,6 +437,12 @@ fn random_work_with_a_partial_index() {
 fn random_work_with_a_computed_index() {
     run_with(420..430, 2, 300, false, Second::Computed);
     run_with(440..450, 2, 300, true, Second::Computed);
+}
+
+#[test]
+fn random_work_with_an_index_made_anew() {
+    run_with(500..510, 2, 500, false, Second::Remade);
+    run_with(510..520, 2, 500, true, Second::Remade);
 }
 
 /// Power is lost in a VACUUM, somewhere; what was committed is there, and the next VACUUM ends the work.
@@ -397,7 +495,11 @@ fn random_work_and_a_crash() {
         let snapshot = reader.take_snapshot();
         assert_eq!(values(&by_scan(&again, &snapshot)), t.committed, "seed {seed}");
         for i in 0..indexes {
-            assert_eq!(by_index(&again, i, &snapshot), t.committed, "seed {seed} index {i}");
+            assert_eq!(
+                by_index(&again, i, &snapshot, seed % 3 == 0),
+                t.committed,
+                "seed {seed} index {i}"
+            );
         }
         drop(snapshot);
         drop(reader);
@@ -520,9 +622,9 @@ fn additions_under_vacuum_are_never_lost() {
                 let snapshot = t.take_snapshot();
                 let first = values(&w.rows(&snapshot));
                 assert_eq!(first.len(), ROWS as usize);
-                for _ in 0..6 {
+                for n in 0..6 {
                     assert_eq!(values(&w.rows(&snapshot)), first);
-                    assert_eq!(by_index(w, 0, &snapshot), first);
+                    assert_eq!(by_index(w, 0, &snapshot, n % 2 == 0), first);
                 }
                 drop(snapshot);
                 t.abort().unwrap();

@@ -1,10 +1,15 @@
+// Examples have this file, too.
+#[path = "support/computed.rs"]
+mod computed;
+
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Oid, RelationId, Result, Tid};
 use btree::{
-    Btree, BulkPass, Context, FastCompare, IndexVacuumStats, KeyColumn, KeySchema, LeafRehearsal,
-    RetailKeys, RetailPass, RetailStats, UniqueCheck, VacuumControl, Value,
+    Btree, BulkPass, Context, FastCompare, IndexVacuumStats, InsertOutcome, KeyColumn, KeySchema,
+    LeafRehearsal, RetailKeys, RetailPass, RetailStats, UniqueCheck, VacuumControl, Value,
 };
 use buffer::{BufferPool, Persistence, PoolConfig, RelationHandle};
+use computed::{KeyIfValue, Lives, ValueIfKey, computed};
 use disk::Disk;
 use disk::sim::SimDisk;
 use heap::{
@@ -19,9 +24,9 @@ use txn::{
     TransactionManager, TxnConfig, Wait,
 };
 use vacuum::{
-    ComputedKey, DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, KeyFunction,
-    Message, ProgressList, RowKey, TableFacts, ThrottleSettings, Trigger, VacuumContext,
-    VacuumHost, VacuumOptions, VacuumReport, VacuumSettings, VacuumTarget,
+    DeadItems, IndexCleanup, IndexKeys, IndexTarget, IndexVacuum, KeyFunction, Message,
+    ProgressList, TableFacts, ThrottleSettings, Trigger, VacuumContext, VacuumHost, VacuumOptions,
+    VacuumReport, VacuumSettings, VacuumTarget,
 };
 use wal::{Reader, ResourceManager, Wal, WalConfig};
 
@@ -71,8 +76,13 @@ pub struct World {
     pub plain: bool,
     /// The second index has entries of the rows with these keys only.
     pub partial: Option<fn(i32) -> bool>,
+    /// The second index has entries of the rows with these values only.
+    pub by_value: Option<fn(&[u8]) -> bool>,
     /// The second index's keys are not the values, but computed of the rows' keys.
     pub computed: bool,
+    pub btrees: Arc<Context>,
+    /// How often the second index has been made anew.
+    pub remade: u32,
     /// Called when an index has lost the entries of a batch of pages that are being cleaned in one visit, with the index's number.
     pub between: Between,
     pub orders: Orders,
@@ -87,32 +97,6 @@ pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>
 
 /// Of each index's keys that were looked up together, how much they came in order.
 pub type Orders = Arc<Mutex<Vec<(usize, f64)>>>;
-
-/// Makes the keys of an index on the value of rows whose keys are such; or, computed, on the keys of such rows.
-struct ValueIfKey(fn(i32) -> bool, bool);
-
-/// What an index on an expression of the key has.
-fn computed(key: i32) -> Vec<u8> {
-    format!("key {key:010}").into_bytes()
-}
-
-impl KeyFunction for ValueIfKey {
-    fn key(&self, row: &[Option<AttrValue<'_>>], out: &mut ComputedKey) -> RowKey {
-        let Some(AttrValue::Inline(key)) = row[0] else { return RowKey::Unknown };
-        let key = i32::from_le_bytes(key.try_into().unwrap());
-        if !(self.0)(key) {
-            return RowKey::NoEntry;
-        }
-        if self.1 {
-            out.bytes.extend(computed(key));
-        } else {
-            let Some(AttrValue::Inline(value)) = row[2] else { return RowKey::Unknown };
-            out.bytes.extend_from_slice(value);
-        }
-        out.columns.push(Some(0..out.bytes.len()));
-        RowKey::Made
-    }
-}
 
 /// An index that calls `between`, and notes the order of keys.
 struct Watched(usize, Arc<Btree>, Between, Orders);
@@ -190,7 +174,7 @@ impl IndexVacuum for Watched {
 }
 
 /// Made with this persistence, or opened.
-fn relation(pool: &Arc<BufferPool>, n: u32, create: Option<Persistence>) -> RelationHandle {
+pub fn relation(pool: &Arc<BufferPool>, n: u32, create: Option<Persistence>) -> RelationHandle {
     let id = RelationId { database: Oid(5), file_number: n };
     match create {
         Some(persistence) => pool.create(id, persistence).unwrap(),
@@ -203,7 +187,7 @@ fn int4(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     n(a).cmp(&n(b))
 }
 
-fn schema(name: &str, text: bool) -> Arc<KeySchema> {
+pub fn schema(name: &str, text: bool) -> Arc<KeySchema> {
     let column = KeyColumn {
         compare: if text { |a, b| a.cmp(b) } else { int4 },
         fast: if text { FastCompare::Bytes } else { FastCompare::Int4 },
@@ -361,7 +345,10 @@ impl World {
             vacuuming: Mutex::new(None),
             plain: true,
             partial: None,
+            by_value: None,
             computed: false,
+            btrees,
+            remade: 0,
             between: Between::default(),
             orders: Orders::default(),
             two_visits: false,
@@ -405,15 +392,33 @@ impl World {
     }
 
     pub fn index_row(&self, key: i32, value: &[u8], tid: Tid) {
-        for (i, tree) in self.indexes.iter().enumerate().filter(|(i, _)| self.holds(*i, key)) {
+        let all = self.indexes.iter().enumerate();
+        for (i, tree) in all.filter(|(i, _)| self.has(*i, key, value)) {
             let indexed = self.indexed(i, key, value);
             tree.insert(&[Some(&indexed)], tid, UniqueCheck::No).unwrap();
         }
     }
 
-    /// Has the index an entry of the row with this key?
-    pub fn holds(&self, i: usize, key: i32) -> bool {
+    /// The entries of a new version of a row, which take the room of older ones' that are dead.
+    pub fn index_version(&self, t: &Transaction, key: i32, value: &[u8], tid: Tid) {
+        let lives = Lives(&self.heap, t);
+        let all = self.indexes.iter().enumerate();
+        for (i, tree) in all.filter(|(i, _)| self.has(*i, key, value)) {
+            let indexed = self.indexed(i, key, value);
+            let check = if i == 0 { UniqueCheck::Yes(&lives) } else { UniqueCheck::No };
+            let done = tree.insert_version(&[Some(&indexed)], tid, check, Some(&lives)).unwrap();
+            assert_eq!(done, InsertOutcome::Inserted, "row {key} at {tid}");
+        }
+    }
+
+    /// Has the index an entry of the row with this key, whatever its value?
+    fn holds(&self, i: usize, key: i32) -> bool {
         i == 0 || self.partial.is_none_or(|holds| holds(key))
+    }
+
+    /// Has the index an entry of such a row?
+    pub fn has(&self, i: usize, key: i32, value: &[u8]) -> bool {
+        self.holds(i, key) && (i == 0 || self.by_value.is_none_or(|holds| holds(value)))
     }
 
     /// The entry's key.
@@ -543,6 +548,11 @@ impl World {
     }
 
     fn keys_of(&self, i: usize) -> IndexKeys {
+        if let Some(holds) = self.by_value.filter(|_| i == 1) {
+            let function: Arc<dyn KeyFunction> = Arc::new(KeyIfValue(holds));
+            let columns = IndexKeys::plain(INDEXED.to_vec(), None);
+            return IndexKeys { function: Some(function), share: Some(0.5), ..columns };
+        }
         match self.partial.filter(|_| i == 1) {
             None => IndexKeys::plain(vec![INDEXED[i]], None),
             Some(holds) => IndexKeys {
@@ -730,8 +740,8 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            for (key, (tid, _)) in &rows {
-                if !self.holds(i, *key) {
+            for (key, (tid, value)) in &rows {
+                if !self.has(i, *key, value) {
                     continue;
                 }
                 if !entries.contains(tid) && !heap_only.contains(tid) {

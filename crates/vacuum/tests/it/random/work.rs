@@ -84,12 +84,13 @@ impl Test {
             let s = self.sessions[n].as_mut().unwrap();
             let outcome = match what {
                 0..7 => {
+                    let hot = hot && self.w.may_be_hot(&seen, &value);
                     let options = UpdateOptions { hot, key_changed, wait: Wait::NoWait };
                     let new = row(key, &value);
                     match self.w.heap.update(&s.txn, tid, &new, options).unwrap() {
                         TupleOutcome::Ok(done) => {
                             if !done.hot {
-                                self.w.index_row(key, &value, done.tid);
+                                self.w.index_version(&s.txn, key, &value, done.tid);
                             }
                             s.note(key, Some(value.clone()));
                             TupleOutcome::Ok(())
@@ -193,13 +194,13 @@ impl Test {
             let value = self.value();
             let t = self.w.begin();
             let snapshot = t.take_snapshot();
-            let (tid, _) = by_scan(&self.w, &snapshot)[&key].clone();
-            let hot = self.hot && self.rng.random_bool(0.8);
+            let (tid, old) = by_scan(&self.w, &snapshot)[&key].clone();
+            let hot = self.hot && self.rng.random_bool(0.8) && self.w.may_be_hot(&old, &value);
             let options = UpdateOptions { hot, key_changed: false, wait: Wait::NoWait };
             let outcome = self.w.heap.update(&t, tid, &row(key, &value), options).unwrap();
             let TupleOutcome::Ok(done) = outcome else { return };
             if !done.hot {
-                self.w.index_row(key, &value, done.tid);
+                self.w.index_version(&t, key, &value, done.tid);
             }
             drop(snapshot);
             if self.rng.random_bool(0.9) {
