@@ -126,32 +126,34 @@ fn types_of(node: &PlanNode) -> Vec<Oid> {
 
 /// True if a node's rows depend on parameters that are set above it, or may: those of its own nested loops make no difference.
 fn has_params(node: &PlanNode) -> bool {
-    let mut sub_plans = false;
-    let open = open_params(node, &mut sub_plans);
-    sub_plans || !open.is_empty()
+    let mut else_too = false;
+    let open = open_params(node, &mut else_too);
+    else_too || !open.is_empty()
 }
 
-/// The parameters that a node and those below it use, without those that they set themselves.
-fn open_params(node: &PlanNode, sub_plans: &mut bool) -> BTreeSet<usize> {
+/// The parameters that a node and those below it use, without those that they set themselves. `else_too`: their rows depend on what is no
+/// parameter as well, on sub-plans or on stores that others may reset.
+fn open_params(node: &PlanNode, else_too: &mut bool) -> BTreeSet<usize> {
     let mut used = BTreeSet::new();
+    *else_too |= matches!(node.kind, NodeKind::CteScan { .. } | NodeKind::WorkTableScan { .. });
     each_expr(node, &mut |e| {
         e.walk(&mut |e| match e {
             Expr::ExecParam { index, .. } => {
                 used.insert(*index);
             }
-            Expr::SubPlan { .. } => *sub_plans = true,
+            Expr::SubPlan { .. } => *else_too = true,
             _ => {}
         });
     });
     if let NodeKind::NestLoop { left, right, params, .. } = &node.kind {
-        let mut inner = open_params(right, sub_plans);
+        let mut inner = open_params(right, else_too);
         params.iter().for_each(|(index, _)| {
             inner.remove(index);
         });
-        used.extend(open_params(left, sub_plans));
+        used.extend(open_params(left, else_too));
         used.extend(inner);
     } else {
-        node.children().into_iter().for_each(|c| used.extend(open_params(c, sub_plans)));
+        node.children().into_iter().for_each(|c| used.extend(open_params(c, else_too)));
     }
     used
 }
@@ -227,10 +229,6 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
         }
         NodeKind::Modify(m) => {
             m.returning.iter().chain(m.view_checks.iter().map(|c| &c.1)).for_each(f);
-        }
-        // Stores that others may reset count as changing.
-        NodeKind::CteScan { .. } | NodeKind::WorkTableScan { .. } => {
-            f(&Expr::ExecParam { index: 0, ty: expr::TypeRef::of(types::oids::INT4) });
         }
         _ => {}
     }

@@ -59,3 +59,30 @@ fn what_depends_on_the_outer_row_is_not_kept() {
         ),
     ]);
 }
+
+/// The rows of a CTE are others in each round, and for each row around it: what reads them in a nested loop is run again, whichever the
+/// parameter of that loop is.
+#[test]
+fn what_reads_a_cte_is_not_kept() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE many (a int)",
+        "INSERT INTO many SELECT g FROM generate_series(1, 2000) g",
+        "CREATE TABLE t (k int)",
+        "INSERT INTO t VALUES (1), (2), (3)",
+        "VACUUM ANALYZE many, t",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+    ]);
+    let rounds = "WITH RECURSIVE r (n) AS (SELECT 1 UNION SELECT q.n + 1 FROM many CROSS JOIN \
+         (SELECT l.n FROM t CROSS JOIN LATERAL (SELECT r.n FROM r WHERE r.n > t.k - 9 OFFSET 0) l OFFSET 0) q \
+         WHERE q.n < 4) SELECT n FROM r ORDER BY n";
+    let of_row = "SELECT k, (WITH c AS MATERIALIZED (SELECT o.k AS v) SELECT sum(q.v) FROM many CROSS JOIN \
+         (SELECT l.v FROM t CROSS JOIN LATERAL (SELECT c.v FROM c WHERE t.k > 0 OFFSET 0) l OFFSET 0) q) FROM t o ORDER BY 1";
+    for (query, want) in [(rounds, "1\n2\n3\n4"), (of_row, "1|6000\n2|12000\n3|18000")] {
+        let plan = s.run(&format!("EXPLAIN (COSTS off) {query}"));
+        assert!(plan.contains("Materialize"), "{plan}");
+        assert_eq!(s.run(query), want, "{plan}");
+    }
+}
