@@ -11,6 +11,7 @@
 //! catalogs change.
 
 mod base_rel;
+mod computed_before;
 mod create;
 pub(crate) mod current_of;
 mod distinct;

@@ -5,7 +5,7 @@ use super::pull_up::{JoinTree, expand_join_vars, pull_up_all, query_tree};
 use super::query_walk::{query_any, shift_expr_levels, shift_query_levels, visit};
 use super::rels::{JoinSpace, RelSet};
 use super::selectivity::VarFacts;
-use super::sub_links::{RowPlans, to_joins, to_later_plans, to_sub_plans};
+use super::sub_links::{RowPlans, has_sub_link, to_joins, to_later_plans, to_sub_plans};
 use super::{
     CtePlan, NodeKind, OutputColumn, Plan, PlanNode, PlannerSettings, RelationUse, SubPlan,
 };
@@ -186,9 +186,36 @@ pub(crate) fn take_outer_refs(
         true
     });
     g.exec_params = next;
+    note_inlined(g, q, 0, g.frames.len(), &mut depends);
     depends.sort_unstable();
     depends.dedup();
     (args, depends)
+}
+
+/// Notes the parameters in CTEs of the levels around, of which there are `above`, that a query's references to them will become.
+fn note_inlined(g: &Global<'_>, q: &Query, depth: u32, above: usize, depends: &mut Vec<usize>) {
+    for entry in &q.range_table {
+        match &entry.kind {
+            RteKind::Cte { levels_up, index, self_reference: false } if *levels_up > depth => {
+                let Some(frame) = above.checked_sub((levels_up - depth) as usize) else { continue };
+                let Some(cte) = g.frames.get(frame).and_then(|f| f.get(*index)) else { continue };
+                if cte.inline {
+                    query_any(&cte.def.query, &mut |e, _| {
+                        if let Expr::ExecParam { index, .. } = e {
+                            depends.push(*index);
+                        }
+                        false
+                    });
+                    note_inlined(g, &cte.def.query, 0, frame + 1, depends);
+                }
+            }
+            RteKind::Subquery { query, .. } => note_inlined(g, query, depth + 1, above, depends),
+            _ => {}
+        }
+    }
+    for within in q.ctes.iter().map(|cte| &*cte.query).chain(&q.sub_selects) {
+        note_inlined(g, within, depth + 1, above, depends);
+    }
 }
 
 /// Plans one level. `fraction`: 0 all rows; up to 1 a fraction; 1 or more a number of rows.
@@ -393,16 +420,26 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
         expr::fold::left_over(e, &mut left_over);
         each(e, &mut RowPlans::together());
     }
-    // A list of assignments is gone through for each row. What is shown is also sorted by, and then there are two of it.
+    // A list of assignments is gone through for each row. What is shown and sorted by too is one value, unless a newer version of the row
+    // is shown than that which was sorted.
     let assigns = q.command != Command::Select;
     let mut assigned = RowPlans::together();
+    let shared = !assigns && q.row_marks.is_empty();
+    let mut planned: Vec<(Expr, Expr)> = Vec::new();
     own_exprs(q, &mut |e| {
         *e = fold(&grouped.hidden(e));
         expr::fold::left_over(e, &mut left_over);
         if !assigns {
             assigned = RowPlans::together();
         }
-        each(e, &mut assigned);
+        let asked = (shared && has_sub_link(e)).then(|| e.clone());
+        match planned.iter().find(|(before, _)| asked.as_ref() == Some(before)) {
+            Some((_, made)) => e.clone_from(made),
+            None => {
+                each(e, &mut assigned);
+                planned.extend(asked.map(|asked| (asked, e.clone())));
+            }
+        }
         grouped.show(e);
     });
     for e in &mut rechecks {

@@ -215,7 +215,7 @@ fn on_reaches_up(q: &Query, item: &FromItem) -> bool {
         || on_reaches_up(q, &j.right)
 }
 
-fn has_sub_link(e: &Expr) -> bool {
+pub(super) fn has_sub_link(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e, Expr::SubLink { .. }))
 }
 

@@ -1,10 +1,10 @@
 //! What stands above the joins: grouping and windows, and the choice of path that they and ORDER BY make.
 
 use super::create::{and_all, filtered};
-use super::finish::{contains_set, project};
+use super::finish::contains_set;
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
-use super::pull_up::{JoinTree, is_volatile};
+use super::pull_up::JoinTree;
 use super::rels::{InOrder, JoinSpace, Presorted, Qual, type_family};
 use super::selectivity::VarFacts;
 use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
@@ -611,19 +611,6 @@ impl JoinSpace<'_, '_> {
         });
         n.rows = 1.0;
         Ok(Some(n))
-    }
-
-    /// What is grouped by and is a set is evaluated before rows are grouped; so is what is another value each time, which sorting, grouping
-    /// and a row that waits for its group would each take another value of.
-    fn computed_before(&self, input: PlanNode, groups: &[Expr]) -> Result<PlanNode> {
-        let before = |e: &&Expr| contains_set(e) || is_volatile(e, &self.q.sub_selects);
-        let before: Vec<Expr> = groups.iter().filter(before).map(|e| self.shifted(e)).collect();
-        if before.is_empty() {
-            return Ok(input);
-        }
-        let mut columns = input.columns.clone();
-        columns.extend(before);
-        project(input, &columns)
     }
 
     fn aggregate(

@@ -56,7 +56,10 @@ impl JoinSpace<'_, '_> {
         mut have: Vec<SortKey>,
         mut begins: InOrder,
     ) -> Result<(PlanNode, InOrder)> {
-        let mut node = input;
+        let used = (0..self.q.windows.len()).filter(|w| !self.calls_of(*w).is_empty());
+        let keys: Vec<Expr> =
+            used.flat_map(|w| window_order(&self.q, w)).map(|key| key.expr).collect();
+        let mut node = self.computed_before(input, &keys)?;
         for w in 0..self.q.windows.len() {
             if self.calls_of(w).is_empty() {
                 continue;
