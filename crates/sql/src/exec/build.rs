@@ -14,6 +14,7 @@ use super::merge_append::MergeAppendNode;
 use super::merge_join::{MergeJoinNode, MergeKey, MergeState};
 use super::misc::{AppendNode, LimitNode, MaterializeNode, UniqueNode};
 use super::modify_node::ModifyNode;
+use super::open_params::has_open_params;
 use super::parallel::{ParallelAggregate, is_independent};
 use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetCall};
 use super::row::RowReader;
@@ -25,7 +26,7 @@ use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore,
 use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
 use super::{Cx, Node, NodeStats, Told};
 use crate::plan::{
-    AggregateStrategy, CtePlan, JoinKey, NodeKind, PlanNode, PlanSortKey, are_times,
+    AggregateStrategy, CtePlan, JoinKey, NodeKind, Plan, PlanNode, PlanSortKey, are_times,
 };
 use crate::query::{FrameBound, FunctionInFrom};
 use base::{Oid, Result};
@@ -34,12 +35,12 @@ use expr::tree::AggregateCall;
 use expr::{Expr, TypeRef};
 use heap::TupleSlot;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Instant;
 
 /// Builds nodes, with counters for EXPLAIN ANALYZE if wanted.
-pub(crate) struct Builder {
+pub(crate) struct Builder<'p> {
+    pub plan: &'p Plan,
     pub stats: Option<Rc<RefCell<Vec<NodeStats>>>>,
     /// Nodes of the statement itself are being built, not of its CTEs: their changes are counted.
     pub main: bool,
@@ -124,40 +125,6 @@ fn types_of(node: &PlanNode) -> Vec<Oid> {
     node.columns.iter().map(|c| c.ty().oid).collect()
 }
 
-/// True if a node's rows depend on parameters that are set above it, or may: those of its own nested loops make no difference.
-fn has_params(node: &PlanNode) -> bool {
-    let mut else_too = false;
-    let open = open_params(node, &mut else_too);
-    else_too || !open.is_empty()
-}
-
-/// The parameters that a node and those below it use, without those that they set themselves. `else_too`: their rows depend on what is no
-/// parameter as well, on sub-plans or on stores that others may reset.
-fn open_params(node: &PlanNode, else_too: &mut bool) -> BTreeSet<usize> {
-    let mut used = BTreeSet::new();
-    *else_too |= matches!(node.kind, NodeKind::CteScan { .. } | NodeKind::WorkTableScan { .. });
-    each_expr(node, &mut |e| {
-        e.walk(&mut |e| match e {
-            Expr::ExecParam { index, .. } => {
-                used.insert(*index);
-            }
-            Expr::SubPlan { .. } => *else_too = true,
-            _ => {}
-        });
-    });
-    if let NodeKind::NestLoop { left, right, params, .. } = &node.kind {
-        let mut inner = open_params(right, else_too);
-        params.iter().for_each(|(index, _)| {
-            inner.remove(index);
-        });
-        used.extend(open_params(left, else_too));
-        used.extend(inner);
-    } else {
-        node.children().into_iter().for_each(|c| used.extend(open_params(c, else_too)));
-    }
-    used
-}
-
 /// Calls `f` on every expression of a node itself.
 pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
     match &node.kind {
@@ -234,7 +201,7 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
     }
 }
 
-impl Builder {
+impl Builder<'_> {
     /// Makes the node and its inputs.
     pub(crate) fn node(&mut self, p: &PlanNode) -> Result<Box<dyn Node>> {
         let Some(stats) = self.stats.clone() else { return self.plain(p) };
@@ -610,7 +577,7 @@ impl Builder {
                 slot: TupleSlot::new(),
             }),
             NodeKind::Materialize { input } => Box::new(MaterializeNode {
-                depends: has_params(input),
+                depends: has_open_params(self.plan, input),
                 width: input.columns.len(),
                 input: self.node(input)?,
                 store: RowStore::new(),

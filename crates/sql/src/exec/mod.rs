@@ -31,6 +31,7 @@ mod misc;
 pub mod modify;
 mod modify_node;
 mod numbered_rows;
+mod open_params;
 mod parallel;
 mod parts;
 mod project;
@@ -235,7 +236,7 @@ pub(crate) fn parts(
     plan.sub_plans.iter().for_each(|s| late.mark(&s.node, false));
     plan.ctes.iter().for_each(|c| late.mark(&c.node, false));
     let effects_beside = effects::beside(plan);
-    let mut builder = build::Builder { stats, main: true, effects_beside, late };
+    let mut builder = build::Builder { plan, stats, main: true, effects_beside, late };
     let root = builder.node(&plan.root)?;
     builder.main = false;
     let has_late = !builder.late.is_empty();

@@ -1,4 +1,4 @@
-//! Outputs of a sub-select in FROM that nothing reads are not computed.
+//! Outputs of a sub-select in FROM that nothing reads are not computed, nor are columns fetched for them.
 //!
 //! # Invariants
 //! A column keeps its place and its type: NULL stands there. What is volatile is computed all the same, what DISTINCT and UNION compare
@@ -21,7 +21,7 @@ impl JoinSpace<'_, '_> {
         if self.q.command != Command::Select || !self.q.row_marks.is_empty() {
             return;
         }
-        if sub.set_operation.is_none() && sub.targets.iter().all(|t| is_plain(&t.expr)) {
+        if sub.set_operation.is_none() && sub.targets.iter().all(|t| is_constant(&t.expr)) {
             return;
         }
         let mut used = BTreeSet::new();
@@ -54,8 +54,8 @@ impl JoinSpace<'_, '_> {
     }
 }
 
-fn is_plain(e: &Expr) -> bool {
-    matches!(e, Expr::Var { .. } | Expr::Const(_))
+fn is_constant(e: &Expr) -> bool {
+    matches!(e, Expr::Const(_))
 }
 
 fn drop_outputs(sub: &mut Query, used: &BTreeSet<i32>) {
@@ -81,7 +81,7 @@ fn drop_outputs(sub: &mut Query, used: &BTreeSet<i32>) {
     for (column, target) in (1..).zip(targets.iter_mut().filter(|t| !t.hidden)) {
         let e = &target.expr;
         let windowed = e.any(&mut |e| matches!(e, Expr::Window(_)));
-        if !is_plain(e) && !windowed && !used.contains(&column) && !is_volatile(e, sub_selects) {
+        if !is_constant(e) && !windowed && !used.contains(&column) && !is_volatile(e, sub_selects) {
             target.expr = Expr::Const(Constant { ty: e.ty(), value: Datum::Null });
         }
     }

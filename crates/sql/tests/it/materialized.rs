@@ -86,3 +86,45 @@ fn what_reads_a_cte_is_not_kept() {
         assert_eq!(s.run(query), want, "{plan}");
     }
 }
+
+/// A sub-select in a condition is asked once for each row that it is about, not for each row of a loop around, unless it depends on that.
+#[test]
+fn what_a_sub_select_says_is_kept() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE o (a int)",
+        "INSERT INTO o SELECT g FROM generate_series(1, 6) g",
+        "CREATE TABLE m (a int)",
+        "INSERT INTO m SELECT g FROM generate_series(1, 100) g",
+        "CREATE TABLE n (k int)",
+        "INSERT INTO n VALUES (1), (2), (3)",
+        "VACUUM ANALYZE o, m, n",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+    ]);
+    let of_own = "FROM m, n WHERE n.k = (SELECT max(u.k) FROM n u WHERE u.k % 2 = n.k % 2)";
+    let told = s.run(&format!(
+        "EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) SELECT count(*) {of_own}"
+    ));
+    let of_sub_plan = told.lines().skip_while(|line| !line.contains("SubPlan")).nth(1);
+    assert!(of_sub_plan.is_some_and(|line| line.contains("loops=3")), "{told}");
+    let by_a = "0\n100\n200\n300\n300\n300";
+    let kept = "(SELECT * FROM n WHERE n.k < (SELECT v FROM c) OFFSET 0) n";
+    s.check(&[
+        (&format!("SELECT count(*) {of_own}"), "200"),
+        (
+            "SELECT s.n FROM o, LATERAL (SELECT count(*) n FROM m, n WHERE n.k < (SELECT max(u.k) FROM n u WHERE u.k <= o.a AND u.k <> n.k + 7) OFFSET 0) s ORDER BY o.a",
+            "0\n100\n200\n200\n200\n200",
+        ),
+        (
+            "SELECT s.n FROM o, LATERAL (SELECT count(*) n FROM m, (SELECT * FROM n WHERE n.k IN (SELECT u.k + o.a FROM n u) OFFSET 0) n) s ORDER BY o.a",
+            "200\n100\n0\n0\n0\n0",
+        ),
+        (
+            &format!("SELECT (WITH c AS MATERIALIZED (SELECT o.a AS v) SELECT count(*) FROM m, {kept}) FROM o ORDER BY a"),
+            by_a,
+        ),
+        (&format!("SELECT (WITH c AS (SELECT o.a AS v) SELECT count(*) FROM m, {kept}) FROM o ORDER BY a"), by_a),
+    ]);
+}
