@@ -17,7 +17,7 @@ impl JoinSpace<'_, '_> {
     /// Rows with a column for each of the expressions that gives another value each time, or a set.
     pub(super) fn computed_before(&self, input: PlanNode, exprs: &[Expr]) -> Result<PlanNode> {
         let mut columns = input.columns.clone();
-        for e in exprs.iter().filter(|e| contains_set(e) || changes(self.g, e)) {
+        for e in exprs.iter().filter(|e| contains_set(e) || changes(self.g, e, &mut Vec::new())) {
             let e = self.shifted(e);
             if !columns.contains(&e) {
                 columns.push(e);
@@ -30,20 +30,23 @@ impl JoinSpace<'_, '_> {
     }
 }
 
-/// Is something in the expression volatile, or in the plans of its sub-selects?
-fn changes(g: &Global<'_>, e: &Expr) -> bool {
+/// Is something in the expression volatile, or in the plans of its sub-selects? `seen`: CTEs that were looked into.
+fn changes(g: &Global<'_>, e: &Expr, seen: &mut Vec<usize>) -> bool {
     expr::fold::contains_volatile(e)
         || e.any(&mut |e| {
             matches!(e, Expr::SubPlan { plan, .. }
-                if g.sub_plans.get(*plan).is_some_and(|sub| node_changes(g, &sub.node)))
+                if g.sub_plans.get(*plan).is_some_and(|sub| node_changes(g, &sub.node, seen)))
         })
 }
 
-fn node_changes(g: &Global<'_>, node: &PlanNode) -> bool {
+fn node_changes(g: &Global<'_>, node: &PlanNode, seen: &mut Vec<usize>) -> bool {
     let mut found = false;
-    each_node_expr(node, &mut |e| found = found || changes(g, e));
-    if let NodeKind::CteScan { cte, .. } = &node.kind {
-        found = found || g.ctes.get(*cte).is_some_and(|cte| node_changes(g, &cte.node));
+    each_node_expr(node, &mut |e| found = found || changes(g, e, seen));
+    if let NodeKind::CteScan { cte, .. } = &node.kind
+        && !seen.contains(cte)
+    {
+        seen.push(*cte);
+        found = found || g.ctes.get(*cte).is_some_and(|cte| node_changes(g, &cte.node, seen));
     }
-    found || node.children().into_iter().any(|child| node_changes(g, child))
+    found || node.children().into_iter().any(|child| node_changes(g, child, seen))
 }
