@@ -11,6 +11,9 @@
 //! could say no, and the entry would stay when its row's line pointer is another row's. An index made later may ask for what earlier line
 //! pointers did not keep.
 //!
+//! What [`StubDesc::keep`] decides, its constants with it, stays the same for a given description: replay decides again by the description that
+//! a log of before has (`heap/src/kept.rs`).
+//!
 //! # Layout
 //! ```text
 //! 0 natts u16   bits 0–10 number of attributes | 0x8000 there are nulls | 0x4000 what is null was null
