@@ -448,6 +448,14 @@ fn an_entry_that_a_walk_misses_for_good_goes_the_long_way() {
     assert_eq!(left(&w), (0, 400));
 }
 
+/// The row is dead, and its line pointer keeps nothing of it.
+fn take_key_away(w: &World, row: base::Tid) {
+    let pin = w.heap.relation().pin(Fork::Main, row.block, &mut Strategy::Normal).unwrap();
+    let mut guard = pin.write();
+    guard.mark_dirty();
+    guard.set_item_id(row.offset, page::ItemId::DEAD);
+}
+
 /// Of a page's dead rows a walk needs the keys of the first and the last only: that one between them has none shows when it is missed.
 #[test]
 fn a_row_without_a_key_that_a_walk_misses_is_not_freed_before_its_entry() {
@@ -457,13 +465,7 @@ fn a_row_without_a_key_that_a_walk_misses_is_not_freed_before_its_entry() {
     let keyless = w.rows(&t.take_snapshot())[&(rows * 150 + rows / 4)].0;
     t.commit(CommitExtras::default()).unwrap();
     w.change(|k| k % rows < rows - 2, None);
-    {
-        let rel = w.heap.relation();
-        let pin = rel.pin(Fork::Main, keyless.block, &mut Strategy::Normal).unwrap();
-        let mut guard = pin.write();
-        guard.mark_dirty();
-        guard.set_item_id(keyless.offset, page::ItemId::DEAD);
-    }
+    take_key_away(&w, keyless);
     let r = w.vacuum(&ON);
     assert_eq!(r.indexes[1].method, Some(IndexMethod::Bulk));
     assert_eq!(r.dead_items_removed, 200 * (rows - 2) as u64);
@@ -481,13 +483,7 @@ fn a_batch_with_a_row_without_a_key_goes_the_long_way() {
     let keyless = w.rows(&t.take_snapshot())[&1000].0;
     t.commit(CommitExtras::default()).unwrap();
     w.change(|k| k % 10 == 0, None);
-    {
-        let rel = w.heap.relation();
-        let pin = rel.pin(Fork::Main, keyless.block, &mut Strategy::Normal).unwrap();
-        let mut guard = pin.write();
-        guard.mark_dirty();
-        guard.set_item_id(keyless.offset, page::ItemId::DEAD);
-    }
+    take_key_away(&w, keyless);
     let r = w.vacuum(&ON);
     assert_eq!(methods(&r), [IndexMethod::Bulk, IndexMethod::Bulk]);
     assert_eq!((r.dead_items_removed, left(&w)), (500, (0, 4500)));
