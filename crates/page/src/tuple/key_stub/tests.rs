@@ -1,4 +1,5 @@
 use super::*;
+use crate::tuple::ToastPointer;
 use crate::tuple::form::{PhysicalAttr, form_values};
 use crate::{ItemId, Page};
 
@@ -88,20 +89,13 @@ fn formed(values: &[AttrValue<'_>], attributes: usize) -> Option<Vec<u8>> {
 
 #[test]
 fn keys_with_something_long_between_them_are_kept_alone() {
-    let pointer = crate::tuple::ToastPointer {
-        raw_size: 9000,
-        stored_size: 5000,
-        compressed: true,
-        value_id: base::Oid(77),
-        toast_table: base::Oid(16400),
-    };
     let (long, longer) = (vec![3u8; 100], vec![4u8; 1000]);
     let key = |n: u8| [AttrValue::Inline(&[9; 8]), AttrValue::Inline(&[7; 4])][usize::from(n)];
     let payloads = [
         AttrValue::Inline(&long[..]),
         AttrValue::Inline(&longer[..]),
         AttrValue::Compressed { raw_size: 4000, data: &longer },
-        AttrValue::External(pointer),
+        AttrValue::External(ToastPointer::sample()),
     ];
     for payload in payloads {
         let mut out = [None; 4];
@@ -125,15 +119,11 @@ fn keys_with_something_long_between_them_are_kept_alone() {
 
 #[test]
 fn a_key_out_of_line_is_not_kept() {
-    let pointer = crate::tuple::ToastPointer {
-        raw_size: 9000,
-        stored_size: 5000,
-        compressed: false,
-        value_id: base::Oid(77),
-        toast_table: base::Oid(16400),
-    };
     let d = TupleDesc::new([(-1, 4); 2].map(|(l, a)| PhysicalAttr::new(l, a)).to_vec());
-    let tuple = form_values(&d, &[AttrValue::Inline(&[1; 300]), AttrValue::External(pointer)]);
+    let tuple = form_values(
+        &d,
+        &[AttrValue::Inline(&[1; 300]), AttrValue::External(ToastPointer::sample())],
+    );
     let view = TupleView { bytes: &tuple, xid_base: base::Xid(0) };
     let d = StubDesc::new(d, |i| if i == 1 { Wanted::Key } else { Wanted::No });
     let mut out = Vec::new();
@@ -186,14 +176,7 @@ fn what_is_read_is_kept_if_there_is_room() {
     ];
     let [long, longer] = [&long, &longer].map(|v| AttrValue::Inline(v));
     let compressed = AttrValue::Compressed { raw_size: 4000, data: b"some" };
-    let pointer = crate::tuple::ToastPointer {
-        raw_size: 9000,
-        stored_size: 5000,
-        compressed: false,
-        value_id: base::Oid(77),
-        toast_table: base::Oid(16400),
-    };
-    let out_of_line = AttrValue::External(pointer);
+    let out_of_line = AttrValue::External(ToastPointer::sample());
     let short = AttrValue::Inline(b"a@b");
     let mut stub = Vec::new();
     let some = Some;
