@@ -157,6 +157,25 @@ fn form_into<'v>(
     t.set_infomask2(n as u16);
 }
 
+/// Fills `out` up for a value that is aligned so. Alignment counts from the start of the data.
+#[inline]
+pub(super) fn pad(start: usize, to: u8, out: &mut Vec<u8>) {
+    out.resize(start + align(out.len() - start, to), 0);
+}
+
+/// Appends a varlena in line, with the shorter header if there is one, to data that begins at `start`.
+#[inline]
+pub(super) fn form_varlena(bytes: &[u8], to: u8, start: usize, out: &mut Vec<u8>) {
+    if bytes.len() <= MAX_SHORT {
+        out.push((bytes.len() as u8 + 1) << 1 | 1);
+    } else {
+        pad(start, to, out);
+        let len = (bytes.len() + VARLENA_HEADER) as u32;
+        out.extend_from_slice(&(len << 2).to_le_bytes());
+    }
+    out.extend_from_slice(bytes);
+}
+
 /// Appends a tuple's data to `out`; what the infomask says of it.
 pub(super) fn form_data<'v>(
     attrs: &[PhysicalAttr],
@@ -164,9 +183,8 @@ pub(super) fn form_data<'v>(
     out: &mut Vec<u8>,
 ) -> u16 {
     let mut infomask = 0;
-    // Alignment counts from the start of the data.
     let start = out.len();
-    let pad = |out: &mut Vec<u8>, to: u8| out.resize(start + align(out.len() - start, to), 0);
+    let pad = |out: &mut Vec<u8>, to| pad(start, to, out);
     for (i, attr) in attrs.iter().enumerate() {
         match value(i) {
             AttrValue::Null => {}
@@ -184,14 +202,7 @@ pub(super) fn form_data<'v>(
             }
             AttrValue::Inline(bytes) => {
                 infomask |= HAS_VARWIDTH;
-                if bytes.len() <= MAX_SHORT {
-                    out.push((bytes.len() as u8 + 1) << 1 | 1);
-                } else {
-                    pad(out, attr.align);
-                    let len = (bytes.len() + VARLENA_HEADER) as u32;
-                    out.extend_from_slice(&(len << 2).to_le_bytes());
-                }
-                out.extend_from_slice(bytes);
+                form_varlena(bytes, attr.align, start, out);
             }
             AttrValue::Compressed { raw_size, data } => {
                 infomask |= HAS_VARWIDTH;

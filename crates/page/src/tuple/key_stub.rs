@@ -25,8 +25,11 @@
 //! Without 0x4000, as line pointers of before it are, a null may be one that was not kept. Without 0x1000 there may have been a newer version, gone
 //! before this one, which an old snapshot saw: an index that was made meanwhile has an entry by that one's columns, or none.
 
+mod apart;
+
 use super::form::{AttrValue, TupleDesc, deform_data, form_data};
 use super::header::{HEADER_MIN, NATTS_MASK, TupleView};
+use apart::Apart;
 use base::OffsetNumber;
 use smallvec::SmallVec;
 
@@ -61,6 +64,8 @@ pub struct StubDesc {
     wanted: Option<Box<[Wanted]>>,
     /// How many attributes there are up to the last that is a key.
     to_last_key: usize,
+    /// The quick way for what is kept apart; follows from the others.
+    apart: Apart,
 }
 
 impl StubDesc {
@@ -68,8 +73,9 @@ impl StubDesc {
     pub fn new(desc: TupleDesc, wanted: impl Fn(usize) -> Wanted) -> StubDesc {
         let wanted: Box<[Wanted]> = (0..desc.len()).map(wanted).collect();
         let to_last_key = wanted.iter().rposition(|w| *w == Wanted::Key).map_or(0, |last| last + 1);
+        let apart = Apart::new(&wanted);
         let wanted = (!wanted.iter().all(|w| *w == Wanted::Key)).then_some(wanted);
-        StubDesc { desc, wanted, to_last_key }
+        StubDesc { desc, wanted, to_last_key, apart }
     }
     /// The attributes.
     pub fn desc(&self) -> &TupleDesc {
@@ -83,6 +89,19 @@ impl StubDesc {
     /// Decides what is kept of `tuple`, asked for within the first so many attributes: its first attributes up to there, as they stand; or what is
     /// added to `formed`, so many bytes, and then true.
     pub fn keep(
+        &self,
+        tuple: &TupleView<'_>,
+        attributes: usize,
+        formed: &mut Vec<u8>,
+    ) -> (StubSize, bool) {
+        match self.form_at_once(tuple, attributes, formed) {
+            Some(size) => (size, true),
+            None => self.keep_by_parts(tuple, attributes, formed),
+        }
+    }
+
+    /// [`StubDesc::keep`] of any tuple.
+    fn keep_by_parts(
         &self,
         tuple: &TupleView<'_>,
         attributes: usize,
@@ -116,7 +135,7 @@ impl StubDesc {
 /// All of the attributes are keys.
 impl From<TupleDesc> for StubDesc {
     fn from(desc: TupleDesc) -> StubDesc {
-        StubDesc { to_last_key: desc.len(), desc, wanted: None }
+        StubDesc { to_last_key: desc.len(), desc, ..StubDesc::default() }
     }
 }
 
