@@ -14,6 +14,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use types::{ArrayValue, Datum};
 
+mod gathered;
+
 /// The rows of an uncorrelated `IN`, by hash.
 struct Hashed {
     whole: Table,
@@ -40,6 +42,8 @@ pub(crate) struct SubPlanState {
     value: Option<(Vec<Datum>, Datum)>,
     rows: Option<(Vec<Datum>, Vec<Vec<Datum>>)>,
     hashed: Option<(Vec<Datum>, Hashed)>,
+    /// For EXISTS: its other way, as long as there is one.
+    gathered: Option<gathered::Counted>,
 }
 
 impl SubPlanState {
@@ -73,6 +77,7 @@ impl SubPlanState {
             value: None,
             rows: None,
             hashed: None,
+            gathered: plan.gathered.map(gathered::Counted::new),
         })
     }
     pub(crate) fn let_go(&mut self) {
@@ -88,9 +93,20 @@ impl SubPlanState {
         self.value = None;
         self.rows = None;
         self.hashed = None;
+        if let Some(gathered) = &mut self.gathered {
+            gathered.reset();
+        }
         if let Some(shared) = &self.apart {
             shared.reset();
         }
+    }
+
+    /// What its rows depend on, as it is now: the values of parameters, and which rows CTEs have.
+    fn known(&self, shared: &Shared) -> Vec<Datum> {
+        let params = shared.exec_params.borrow();
+        let values = self.depends.iter().map(|i| params.get(*i).cloned().unwrap_or(Datum::Null));
+        let rows = self.reads.iter().map(|cte| Datum::Int8(shared.times_made(*cte)));
+        values.chain(rows).collect()
     }
 
     /// Plans what was left for later. It has the parameters of the statement around it, and its own behind them.
@@ -151,7 +167,8 @@ impl EvalHook for Hook<'_> {
         args: &[(usize, Code)],
         row: &[Datum],
     ) -> Result<Datum> {
-        for (i, code) in args {
+        let left = self.shared.sub_plans[plan].borrow().gathered_by();
+        for (i, code) in args.iter().filter(|(i, _)| !left.contains(i)) {
             let v = code.eval(row, outer)?;
             self.shared.exec_params.borrow_mut()[*i] = v;
         }
@@ -160,12 +177,14 @@ impl EvalHook for Hook<'_> {
             bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
         }
         let cell = &self.shared.sub_plans[plan];
+        if kind == SubLinkKind::Exists
+            && let Some(found) = self.exists_among_gathered(plan, args, row, outer)?
+        {
+            return Ok(Datum::Bool(found));
+        }
         let known: Vec<Datum> = {
             let s = cell.borrow();
-            let params = self.shared.exec_params.borrow();
-            let values = s.depends.iter().map(|i| params.get(*i).cloned().unwrap_or(Datum::Null));
-            let rows = s.reads.iter().map(|cte| Datum::Int8(self.shared.times_made(*cte)));
-            let known: Vec<Datum> = values.chain(rows).collect();
+            let known = s.known(self.shared);
             // Of a row that is asked for column by column the first place has the arguments.
             let again = kind == SubLinkKind::Row && args.is_empty() && !s.cache;
             if let Some((k, v)) = &s.value

@@ -2,6 +2,7 @@
 
 mod bitmap;
 mod hash;
+mod sub_plans;
 
 use super::explain_tree::{Detail, Figure, Members, Shown, Tree, is_disabled, members};
 use super::print::Printer;
@@ -754,34 +755,6 @@ impl<'a> Explain<'a> {
             figures,
             disabled,
         }
-    }
-
-    /// Sub-plans that a node's expressions use for the first time.
-    fn links(&mut self, n: &'a PlanNode) -> Vec<(Option<String>, Shown)> {
-        let mut found = Vec::new();
-        crate::exec::each_node_expr(n, &mut |e| {
-            e.walk(&mut |e| {
-                if let Expr::SubPlan { plan, args, .. } = e {
-                    found.push((*plan, args.is_empty()));
-                }
-            });
-        });
-        let mut out = Vec::new();
-        for (plan, initial) in found {
-            if std::mem::replace(&mut self.shown_sub_plans[plan], true) {
-                continue;
-            }
-            let keep = std::mem::replace(&mut self.next_id, self.sub_ids[plan]);
-            let shown = self.node(&self.plan.sub_plans[plan].node, Vec::new());
-            self.next_id = keep;
-            let word = if initial && self.plan.sub_plans[plan].hash.is_none() {
-                "InitPlan"
-            } else {
-                "SubPlan"
-            };
-            out.push((Some(format!("{word} {}", plan + 1)), shown));
-        }
-        out
     }
 
     fn join_keys(&self, keys: &[super::JoinKey], left: &[Expr], right: &[Expr]) -> String {

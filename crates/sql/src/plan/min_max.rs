@@ -110,6 +110,7 @@ pub(crate) fn by_ends(g: &mut Global<'_>, q: &Query, whole: f64) -> Result<Optio
             hash: None,
             ty: c.ty,
             later: None,
+            gathered: None,
         });
     }
     let mut over = q.clone();

@@ -16,6 +16,7 @@ mod create;
 pub(crate) mod current_of;
 mod distinct;
 mod equiv;
+mod exists_rows;
 pub mod explain;
 pub(crate) mod explain_tree;
 mod extended;
@@ -56,6 +57,7 @@ mod virtual_columns;
 mod window_line;
 mod windows;
 
+pub use exists_rows::GatheredRows;
 pub(crate) use sub_links::are_times;
 
 use crate::query::{
@@ -194,6 +196,8 @@ pub struct SubPlan {
     pub ty: TypeRef,
     /// What is planned only when it is first run: `node` stands for nothing then.
     pub later: Option<Box<LaterPlan>>,
+    /// For EXISTS that compares its rows with the outer row for equality alone.
+    pub gathered: Option<GatheredRows>,
 }
 
 /// A sub-select that is seldom run, without references to the levels around but through exec parameters.

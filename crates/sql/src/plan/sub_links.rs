@@ -7,7 +7,7 @@
 use super::prep::{Global, no_node, plan_level, take_outer_refs};
 use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree, too_many_relations};
 use super::query_walk::{Merge, query_any};
-use super::{LaterPlan, PlannerSettings, SubPlan};
+use super::{LaterPlan, PlannerSettings, SubPlan, exists_rows};
 use crate::query::{Command, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Oid, Result};
 use expr::tree::SubLinkKind;
@@ -45,7 +45,7 @@ fn normalise_all(e: &mut Expr) {
 }
 
 /// True if anything in the query reaches above it.
-fn reaches_up(q: &Query) -> bool {
+pub(super) fn reaches_up(q: &Query) -> bool {
     query_any(q, &mut |e, depth| match e {
         Expr::Var { levels_up, .. } => *levels_up > depth,
         Expr::Aggregate(a) => a.levels_up > depth,
@@ -347,6 +347,10 @@ fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr, later: bool) -> Result
         }
         _ => 0.0,
     };
+    let apart = match kind {
+        SubLinkKind::Exists if !later => exists_rows::uncorrelated(&sub),
+        _ => None,
+    };
     let (node, outer, depends, later) = if later {
         let (outer, depends) = take_outer_refs(g, &mut sub);
         let later = LaterPlan {
@@ -383,6 +387,10 @@ fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr, later: bool) -> Result
             })
             .collect()
     });
+    let gathered = match apart {
+        Some(apart) => exists_rows::plan(g, apart, &node, &mut args)?,
+        None => None,
+    };
     let plan = g.sub_plans.len();
     g.sub_plans.push(SubPlan {
         kind: *kind,
@@ -392,6 +400,7 @@ fn sub_plan(g: &mut Global<'_>, subs: &[Query], e: &Expr, later: bool) -> Result
         hash,
         ty: *ty,
         later,
+        gathered,
     });
     Ok(Expr::SubPlan { kind: *kind, plan, test, args, ty: *ty })
 }

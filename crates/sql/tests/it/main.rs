@@ -21,6 +21,7 @@ mod early_stops;
 mod enums;
 mod estimates;
 mod evaluated_once;
+mod exists_rows;
 mod explain_makes;
 mod exported_snapshots;
 mod extended;
