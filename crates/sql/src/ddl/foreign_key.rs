@@ -128,47 +128,58 @@ impl Ddl<'_> {
         let keys: Vec<String> =
             from.iter().map(|f| format!("fk.{}::text", column(table, *f))).collect();
         let state = self.state();
+        // Without LIMIT: where all is well no row is found, and looking for the first one is not what is to be quick.
         let sql = format!(
-            "SELECT {} FROM ONLY {} fk LEFT JOIN ONLY {} pk ON {} WHERE pk.{} IS NULL AND ({present}) LIMIT 1",
+            "SELECT {} FROM ONLY {} fk LEFT JOIN ONLY {} pk ON {} WHERE pk.{} IS NULL AND ({present})",
             keys.join(", "),
             crate::system::names::relation_name(state, table),
             crate::system::names::relation_name(state, referenced),
             on.join(" AND "),
             column(referenced, to[0]),
         );
-        let found = self.session.internal_query(&sql, &[])?;
-        let Some(row) = found.first() else { return Ok(()) };
-        let text = |d: &Datum| match d {
-            Datum::Text(s) => s.to_string(),
-            _ => "null".to_owned(),
-        };
-        let names: Vec<String> = from
-            .iter()
-            .map(|f| table.columns[usize::try_from(*f - 1).unwrap_or(0)].name.clone())
-            .collect();
-        let values: Vec<String> = row.iter().map(text).collect();
-        let detail = if row.iter().any(|d| matches!(d, Datum::Null)) {
-            "MATCH FULL does not allow mixing of null and nonnull key values.".to_owned()
-        } else {
-            format!(
-                "Key ({})=({}) is not present in table \"{}\".",
-                names.join(", "),
-                values.join(", "),
-                referenced.name
-            )
-        };
-        Err(SqlError::new(
-            SqlState::FOREIGN_KEY_VIOLATION,
-            format!(
-                "insert or update on table \"{}\" violates foreign key constraint \"{name}\"",
-                table.name
-            ),
-        )
-        .detail(detail)
-        .table(&table.namespace_name, &table.name)
-        .constraint(name)
-        .into())
+        let mut found = |row: &[Datum]| Err(without_partner(table, referenced, name, from, row));
+        self.session.internal_rows(&sql, &[], &mut found)
     }
+}
+
+/// The error for a row whose key, as texts, the referenced table does not have.
+fn without_partner(
+    table: &Table,
+    referenced: &Table,
+    name: &str,
+    from: &[i32],
+    key: &[Datum],
+) -> base::Error {
+    let text = |d: &Datum| match d {
+        Datum::Text(s) => s.to_string(),
+        _ => "null".to_owned(),
+    };
+    let names: Vec<String> = from
+        .iter()
+        .map(|f| table.columns[usize::try_from(*f - 1).unwrap_or(0)].name.clone())
+        .collect();
+    let values: Vec<String> = key.iter().map(text).collect();
+    let detail = if key.iter().any(|d| matches!(d, Datum::Null)) {
+        "MATCH FULL does not allow mixing of null and nonnull key values.".to_owned()
+    } else {
+        format!(
+            "Key ({})=({}) is not present in table \"{}\".",
+            names.join(", "),
+            values.join(", "),
+            referenced.name
+        )
+    };
+    SqlError::new(
+        SqlState::FOREIGN_KEY_VIOLATION,
+        format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{name}\"",
+            table.name
+        ),
+    )
+    .detail(detail)
+    .table(&table.namespace_name, &table.name)
+    .constraint(name)
+    .into()
 }
 
 fn check_persistence(table: &Table, referenced: &Table) -> Result<()> {

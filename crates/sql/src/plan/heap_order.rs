@@ -27,6 +27,18 @@ pub(super) struct Costs {
 const WORTH_IT: f64 = 0.8;
 
 impl JoinSpace<'_, '_> {
+    /// What reading so many pages of a table one after the other costs: the more there are, the more of them are neighbours.
+    pub(super) fn pages_cost(&self, i: usize, pages: f64) -> f64 {
+        let (rel, s) = (&self.rels[i], self.g.settings);
+        let near = (pages / rel.pages.max(1.0)).clamp(0.0, 1.0).sqrt();
+        let each = if pages < 2.0 {
+            s.random_page_cost
+        } else {
+            s.random_page_cost - (s.random_page_cost - s.seq_page_cost) * near
+        };
+        pages * each
+    }
+
     /// The scan of `index` with `keys`, and of what the rows must be beside that (`rest`); `None` where it is not worth it.
     pub(super) fn in_heap_order(
         &self,
@@ -38,16 +50,11 @@ impl JoinSpace<'_, '_> {
     ) -> Option<Path> {
         let (rel, s) = (&self.rels[i], self.g.settings);
         let quals = rest.to_vec();
-        // The more of the table's pages are read, the more of them are neighbours.
-        let near = (costs.pages / rel.pages.max(1.0)).clamp(0.0, 1.0).sqrt();
-        let each = if costs.pages < 2.0 {
-            s.random_page_cost
-        } else {
-            s.random_page_cost - (s.random_page_cost - s.seq_page_cost) * near
-        };
         let gathered = costs.index + 0.1 * s.cpu_operator_cost * costs.fetched;
-        let row = s.cpu_tuple_cost + rel.quals.len() as f64 * s.cpu_operator_cost;
-        let total = gathered + costs.pages * each + costs.fetched * row;
+        let again =
+            (rel.quals.len() - rest.len().min(rel.quals.len())) as f64 * s.cpu_operator_cost;
+        let row = s.cpu_tuple_cost + self.quals_cost(rest) + again;
+        let total = gathered + self.pages_cost(i, costs.pages) + costs.fetched * row;
         (total < WORTH_IT * costs.plain).then(|| Path {
             kind: PathKind::Bitmap { rel: i, arms: vec![(index.clone(), keys.to_vec())], quals },
             rels: RelSet::one(i),

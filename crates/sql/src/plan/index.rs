@@ -157,7 +157,7 @@ impl JoinSpace<'_, '_> {
             let s = *self.g.settings;
             let rel = &self.rels[i];
             let width = self.output_width(i);
-            let qual_cost = rel.quals.len() as f64 * s.cpu_operator_cost;
+            let qual_cost = self.quals_cost(&rel.quals);
             match &rel.kind {
                 // Where a cursor stands only it knows: nothing else leads there.
                 RelKind::Table(_)
@@ -663,7 +663,7 @@ impl JoinSpace<'_, '_> {
             .map(|k| k.value.as_ref().map_or(1.0, super::selectivity::array_length).max(1.0))
             .product();
         let startup = descent;
-        let rows_cpu = fetched * (s.cpu_tuple_cost + rest.len() as f64 * s.cpu_operator_cost);
+        let rows_cpu = fetched * (s.cpu_tuple_cost + self.quals_cost(&rest));
         // What is spent on the index alone.
         let index_of = |reach: &Reach<'_>| {
             let index_sel = and_predicate(&reach.quals);

@@ -41,6 +41,7 @@ mod patterns;
 mod prep;
 mod print;
 mod pull_up;
+mod qual_cost;
 pub(crate) mod query_walk;
 mod rels;
 mod run_condition;

@@ -112,9 +112,9 @@ impl JoinSpace<'_, '_> {
         }
         let pages = mackert_lohman(fetched, rel.pages.max(1.0), s.effective_cache_pages);
         let total = arms.len() as f64 * 0.3
-            + pages * s.random_page_cost
+            + self.pages_cost(i, pages)
             + fetched * (s.cpu_tuple_cost + s.cpu_index_tuple_cost)
-            + fetched * quals.len() as f64 * s.cpu_operator_cost;
+            + fetched * self.quals_cost(&quals);
         let arms = arms.into_iter().map(|a| (a.index, a.keys)).collect();
         Some(Path {
             kind: PathKind::Bitmap { rel: i, arms, quals },

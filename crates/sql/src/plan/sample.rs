@@ -29,7 +29,7 @@ impl JoinSpace<'_, '_> {
             SampleMethod::System => s.random_page_cost,
             SampleMethod::Bernoulli => s.seq_page_cost,
         };
-        let each = s.cpu_tuple_cost + rel.quals.len() as f64 * s.cpu_operator_cost;
+        let each = s.cpu_tuple_cost + self.quals_cost(&rel.quals);
         Path {
             kind: PathKind::Sample { rel: i, quals: rel.quals.clone() },
             rels: RelSet::one(i),

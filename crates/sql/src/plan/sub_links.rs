@@ -6,7 +6,7 @@
 
 use super::prep::{Global, no_node, plan_level, take_outer_refs};
 use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree, too_many_relations};
-use super::query_walk::{Merge, query_any};
+use super::query_walk::{Merge, query_any, shift_expr_levels};
 use super::{LaterPlan, PlannerSettings, SubPlan, exists_rows};
 use crate::query::{Command, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Oid, Result};
@@ -220,9 +220,12 @@ pub(super) fn has_sub_link(e: &Expr) -> bool {
 }
 
 fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
-    let sub = &q.sub_selects[number];
-    if reaches_up(sub) || expr::fold::contains_volatile(test) || has_sub_link(test) {
+    if expr::fold::contains_volatile(test) || has_sub_link(test) {
         return None;
+    }
+    let sub = &q.sub_selects[number];
+    if reaches_up(sub) {
+        return as_exists(q, number, test);
     }
     // The left side must be about this query's rows, or it is better done once.
     if !test.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
@@ -254,6 +257,38 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
     let mut quals = Vec::new();
     conjuncts(test, &mut quals);
     Some((JoinKind::Semi, JoinTree::Rel(rte), quals))
+}
+
+/// `x IN (SELECT y …)` of rows that depend on the one around: where nothing but true counts it is `EXISTS (SELECT … AND x = y)`.
+fn as_exists(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
+    let mut sub = q.sub_selects[number].clone();
+    // With grouping, DISTINCT ON, LIMIT the comparison is not one more condition.
+    if !is_simple(&sub) {
+        return None;
+    }
+    let columns: Vec<Expr> =
+        sub.targets.iter().filter(|t| !t.hidden).map(|t| t.expr.clone()).collect();
+    if columns.iter().any(|e| expr::fold::contains_volatile(e) || has_sub_link(e)) {
+        return None;
+    }
+    let mut test = test.clone();
+    shift_expr_levels(&mut test, 0, 1);
+    test.rewrite(&mut |e| {
+        let Expr::SubLinkColumn { index, .. } = e else { return false };
+        let Some(column) = columns.get(*index) else { return false };
+        *e = column.clone();
+        true
+    });
+    let mut filter = vec![test];
+    filter.extend(sub.filter.take());
+    sub.filter = Some(Expr::And(filter));
+    let made = q.sub_selects.len();
+    q.sub_selects.push(sub);
+    let parts = exists_to_join(q, made, false);
+    if parts.is_none() {
+        q.sub_selects.truncate(made);
+    }
+    parts
 }
 
 /// Sub-selects of which one row is asked for column by column, `(a, b) = (SELECT …)`: it is made once.

@@ -136,7 +136,7 @@ impl JoinSpace<'_, '_> {
             return;
         }
         let part = f64::clamp(to - from, 1.0 / rel.pages, 1.0);
-        let each = s.cpu_tuple_cost + rel.quals.len() as f64 * s.cpu_operator_cost;
+        let each = s.cpu_tuple_cost + self.quals_cost(&rel.quals);
         let total = (rel.pages * part).ceil() * s.seq_page_cost + rel.tuples * part * each;
         add_path(
             paths,

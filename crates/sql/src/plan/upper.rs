@@ -133,13 +133,29 @@ impl JoinSpace<'_, '_> {
         if seen.is_empty() { 0 } else { n }
     }
 
-    /// What it costs to have the first rows, and all, of a path that is in the order of the first `n` elements.
-    fn incremental_cost(&self, p: &Path, order: &[SortKey], n: usize, wanted: f64) -> (f64, f64) {
-        let groups = self.groups_of(order[..n].iter().map(|k| &k.expr), p.rows);
-        let (rows, run) = (p.rows / groups, (p.total - p.startup) / groups);
+    /// What it costs to have the first rows, and all, of an input (startup and total cost, rows, width) that is in the order of these elements.
+    pub(super) fn sorted_further(
+        &self,
+        (startup, total, rows, width): (f64, f64, f64, i32),
+        elements: &[SortKey],
+        wanted: f64,
+    ) -> (f64, f64) {
+        let groups = self.groups_of(elements.iter().map(|k| &k.expr), rows);
+        let (rows, run) = (rows / groups, (total - startup) / groups);
         let each =
-            self.sort_cost(rows, p.width, wanted) + rows * 2.0 * self.g.settings.cpu_operator_cost;
-        (p.startup + run + each, p.total + each * groups)
+            self.sort_cost(rows, width, wanted) + rows * 2.0 * self.g.settings.cpu_operator_cost;
+        (startup + run + each, total + each * groups)
+    }
+
+    /// So many rows of the last window have to be made for the first `wanted` in the query's order, of which that window's order is a beginning.
+    fn rows_of_window(&self, wanted: f64, rows: f64, order: &[SortKey]) -> f64 {
+        let n = self.q.begins_in(order);
+        if wanted <= 0.0 || n == 0 || !self.streams() || !self.g.settings.enable_incremental_sort {
+            return 0.0;
+        }
+        let group = rows / self.groups_of(order[..n].iter().map(|k| &k.expr), rows);
+        let asked = if wanted < 1.0 { wanted * rows } else { wanted };
+        (asked + group).max(1.0)
     }
 
     /// The cheapest path for so many rows, and how it stands to the order, in which they are wanted.
@@ -165,7 +181,8 @@ impl JoinSpace<'_, '_> {
             if n == 0 || !self.g.settings.enable_incremental_sort {
                 continue;
             }
-            let (startup, total) = self.incremental_cost(p, order, n, wanted);
+            let input = (p.startup, p.total, p.rows, p.width);
+            let (startup, total) = self.sorted_further(input, &order[..n], wanted);
             let cost = cost_for(startup, total, p.rows, wanted);
             if best.as_ref().is_none_or(|b| cost < b.0) {
                 let begins = Presorted { elements: order[..n].to_vec(), startup, total };
@@ -364,7 +381,9 @@ pub(crate) fn plan_upper(
         let rows = paths.first().map_or(1.0, |p| p.rows);
         let wanted = match s.run_rows(rows) {
             some if some > 0.0 => some,
-            _ if s.q.has_windows && !(s.streams() && s.q.leaves_in(&order)) => 0.0,
+            _ if s.q.has_windows && !(s.streams() && s.q.leaves_in(&order)) => {
+                s.rows_of_window(wanted, rows, &order)
+            }
             _ => wanted,
         };
         let Some((p, have)) = s.choose(&paths, &order, k, wanted) else { return no_plan() };

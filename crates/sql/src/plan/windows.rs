@@ -1,6 +1,6 @@
 //! Windows: the order in which each reads its rows, and the nodes one above the other.
 
-use super::rels::{InOrder, JoinSpace};
+use super::rels::{InOrder, JoinSpace, Presorted};
 use super::upper::{above, ascending, cost_for};
 use super::window_line::window_names;
 use super::{NodeKind, PlanNode};
@@ -15,6 +15,16 @@ fn window_order(q: &Query, w: usize) -> Vec<SortKey> {
 }
 
 impl Query {
+    /// How many elements of the query's order rows that come out of the last window in this order are in.
+    pub(super) fn begins_in(&self, have: &[SortKey]) -> usize {
+        let given = matches!(self.distinct, Distinct::No) && !self.has_target_srfs;
+        let asked = if given { &self.order_by[..] } else { &[] };
+        let alike = asked.iter().zip(have).enumerate();
+        alike
+            .take_while(|(n, (a, h))| a == h && !asked[..*n].iter().any(|b| b.expr == a.expr))
+            .count()
+    }
+
     /// Whether rows that come out of the last window in this order are the query's, in its order.
     pub(super) fn leaves_in(&self, have: &[SortKey]) -> bool {
         let mut asked: Vec<&SortKey> = Vec::new();
@@ -72,8 +82,23 @@ impl JoinSpace<'_, '_> {
                 have = asked;
             }
         }
-        let sorted = !self.q.order_by.is_empty() && self.q.leaves_in(&have);
-        Ok((node, if sorted { InOrder::Whole } else { InOrder::Not }))
+        if !self.q.order_by.is_empty() && self.q.leaves_in(&have) {
+            return Ok((node, InOrder::Whole));
+        }
+        let stands = match self.q.begins_in(&have) {
+            0 => InOrder::Not,
+            _ if !self.g.settings.enable_incremental_sort => InOrder::Not,
+            n => {
+                let elements = self.q.order_by[..n].to_vec();
+                let (startup, total) = self.sorted_further(
+                    (node.startup_cost, node.total_cost, node.rows, node.width),
+                    &elements,
+                    0.0,
+                );
+                InOrder::Begins(Presorted { elements, startup, total })
+            }
+        };
+        Ok((node, stands))
     }
 
     /// The calls of a window, each once.

@@ -26,6 +26,7 @@ mod explain_makes;
 mod exported_snapshots;
 mod extended;
 mod extensions;
+mod few_asked_for;
 mod foreign_keys;
 mod forward_references;
 mod full_catalog;
