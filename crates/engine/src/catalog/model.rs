@@ -468,6 +468,11 @@ pub trait CatalogView {
     fn may_use(&self, _index: &Index) -> bool {
         true
     }
+    /// May what is planned now run under a snapshot that is older than what is known of the tables? It may see rows that a unique index of today
+    /// would not let be.
+    fn may_see_older_rows(&self) -> bool {
+        false
+    }
     /// A schema's OID by name.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::finish::contains_set;
 use super::path::{DISABLED, Path, PathKey, ordered};
-use super::rels::JoinSpace;
+use super::rels::{InOrder, JoinSpace, Presorted};
 use super::upper::cost_for;
 use crate::query::Query;
 use expr::Expr;
@@ -43,20 +43,35 @@ impl JoinSpace<'_, '_> {
         order: &[SortKey],
         keys: Option<&[PathKey]>,
         wanted: f64,
-    ) -> Option<Rc<Path>> {
+    ) -> Option<(Rc<Path>, InOrder)> {
         let keys = keys.filter(|_| !order.is_empty())?;
         let settings = self.g.settings;
         let work = |p: &Path| p.rows * settings.cpu_operator_cost * order.len() as f64;
         let cheapest = super::path::cheapest(paths)?;
         let hashed =
             if settings.enable_hashagg { cheapest.total + work(&cheapest) } else { DISABLED };
-        let cost = |p: &Path| {
+        let mut best: Option<(f64, Rc<Path>, InOrder)> = None;
+        for p in paths.iter().filter(|p| p.param.is_empty()) {
+            let (startup, total, stands) = if ordered(&p.keys, keys) {
+                (p.startup, p.total, InOrder::Whole)
+            } else {
+                let n = self.presorted(p, order);
+                if n == 0 || !settings.enable_incremental_sort {
+                    continue;
+                }
+                let elements = order[..n].to_vec();
+                let input = (p.startup, p.total, p.rows, p.width);
+                let (startup, total) = self.sorted_further(input, &elements, 0.0);
+                (startup, total, InOrder::Begins(Presorted { elements, startup, total }))
+            };
             let each = p.rows / self.different_rows(order, p.rows);
             let wanted = if wanted >= 1.0 { wanted * each } else { wanted };
-            cost_for(p.startup, p.total + work(p), p.rows, wanted)
-        };
-        let fits = paths.iter().filter(|p| p.param.is_empty() && ordered(&p.keys, keys));
-        let best = fits.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
-        (cost(best) < hashed).then(|| best.clone())
+            let cost = cost_for(startup, total + work(p), p.rows, wanted);
+            if best.as_ref().is_none_or(|b| cost < b.0) {
+                best = Some((cost, p.clone(), stands));
+            }
+        }
+        let (cost, path, stands) = best?;
+        (cost < hashed).then_some((path, stands))
     }
 }

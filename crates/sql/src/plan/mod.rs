@@ -22,6 +22,7 @@ pub(crate) mod explain_tree;
 mod extended;
 mod finish;
 mod heap_order;
+mod idle_joins;
 pub(crate) mod implied;
 mod index;
 mod join_paths;

@@ -465,6 +465,7 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
         }
     });
     super::outer_joins::reduce(g, q, &mut tree)?;
+    super::idle_joins::remove(g, q, &mut tree)?;
     Ok(tree)
 }
 

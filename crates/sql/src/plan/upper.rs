@@ -115,7 +115,7 @@ impl JoinSpace<'_, '_> {
     }
 
     /// How many elements of an order a path's rows are in the order of already.
-    fn presorted(&self, path: &Path, order: &[SortKey]) -> usize {
+    pub(super) fn presorted(&self, path: &Path, order: &[SortKey]) -> usize {
         let mut have = path.keys.iter();
         let mut seen: Vec<usize> = Vec::new();
         let in_place = |k: &&SortKey| {
@@ -295,6 +295,7 @@ pub(crate) fn plan_upper(
     for e in s.upper_exprs() {
         collect_aggregates(&e, &mut calls, &mut grouping);
     }
+    let grouped_by = s.q.group_exprs.len();
     add_dependent_columns(&mut s.q, plain);
     let groups = s.q.group_exprs.clone();
     let mut extra: Vec<Expr> = Vec::new();
@@ -317,7 +318,12 @@ pub(crate) fn plan_upper(
     let order: Vec<SortKey> = if let Some((arg, descending)) = &min_max {
         vec![SortKey { expr: arg.clone(), descending: *descending, nulls_first: *descending }]
     } else if !plain {
-        group_order(&groups, &s.q.order_by)
+        // What depends on the others is in order with them.
+        let mut order = group_order(&groups, &s.q.order_by);
+        let dependent = &groups[grouped_by..];
+        let asked = |k: &SortKey| s.q.order_by.iter().any(|o| o.expr == k.expr);
+        order.retain(|k| asked(k) || !dependent.contains(&k.expr));
+        order
     } else if s.q.has_windows {
         s.first_window_order()
     } else if s.q.has_target_srfs {
@@ -370,7 +376,12 @@ pub(crate) fn plan_upper(
         }
     } else if !s.q.has_windows && matches!(s.q.distinct, Distinct::All) {
         match s.distinct_in_order(&paths, &order, keys.as_deref(), wanted) {
-            Some(p) => (s.create(&p)?, InOrder::Whole),
+            Some((p, InOrder::Whole)) => (s.create(&p)?, InOrder::Whole),
+            Some((p, begins)) => {
+                let node = s.create(&p)?;
+                let keys = s.plan_keys(&order, &node.columns)?;
+                (s.sort_node(node, keys, 0.0, begins), InOrder::Whole)
+            }
             None => {
                 let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
                 (s.create(&p)?, InOrder::Not)

@@ -117,6 +117,10 @@ impl CatalogView for SessionState {
         self.cluster.young_indexes.may_use(index.oid, &self.backend)
     }
 
+    fn may_see_older_rows(&self) -> bool {
+        self.txn().map_or(true, |txn| txn.isolation() != txn::IsolationLevel::ReadCommitted)
+    }
+
     fn schema_by_name(&self, name: &str) -> Result<Option<Oid>> {
         if name == "pg_temp" {
             return Ok(Some(self.temp_schema.get()).filter(|t| t.is_valid()));

@@ -140,3 +140,38 @@ fn rows_of_a_new_foreign_key_are_joined() {
         ),
     ]);
 }
+
+/// Rows that come in the beginning of an order are sorted further for DISTINCT; groups by a key come in its order, with what depends on it.
+#[test]
+fn different_rows_and_groups_come_in_order() {
+    let db = database();
+    let mut s = db.session();
+    check(
+        &mut s,
+        "SELECT DISTINCT c, total FROM o ORDER BY c, total LIMIT 20",
+        "Unique -> Incremental Sort",
+        "SELECT c, total FROM o GROUP BY c, total ORDER BY c, total LIMIT 20",
+    );
+    check(
+        &mut s,
+        "SELECT DISTINCT c, total FROM o ORDER BY c DESC LIMIT 20",
+        "Unique -> Incremental Sort",
+        "SELECT c, total FROM o GROUP BY c, total ORDER BY c DESC, total LIMIT 20",
+    );
+    for (order, part) in [
+        ("o.id", "Index Scan using o_pkey"),
+        ("o.total, o.id", "Sort"),
+        ("o.total DESC, o.id", "Sort"),
+    ] {
+        check(
+            &mut s,
+            &format!(
+                "SELECT o.id, o.total, o.day, count(c.id) FROM o LEFT JOIN c ON c.region = o.c GROUP BY o.id ORDER BY {order} LIMIT 12"
+            ),
+            part,
+            &format!(
+                "SELECT o.id, o.total, o.day, (SELECT count(c.id) FROM c WHERE c.region = o.c) FROM o ORDER BY {order} LIMIT 12"
+            ),
+        );
+    }
+}

@@ -35,6 +35,7 @@ mod grants;
 mod groups_and_levels;
 mod having;
 mod horizons;
+mod idle_joins;
 mod in_parts;
 mod indexes_by_value;
 mod json_finds;

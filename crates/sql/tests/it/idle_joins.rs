@@ -1,0 +1,110 @@
+//! Left joins that nobody asks for anything.
+
+use crate::support::Database;
+
+fn database() -> Database {
+    let db = Database::new();
+    db.session().run_each(&[
+        "CREATE TABLE a (id int PRIMARY KEY, b int, c bigint, t varchar(5))",
+        "CREATE TABLE b (id int PRIMARY KEY, d int, x int, y int, code text UNIQUE, UNIQUE (x, y))",
+        "CREATE TABLE d (id int PRIMARY KEY, n int, s text)",
+        "CREATE UNIQUE INDEX ON d (n) WHERE n > 5",
+        "CREATE UNIQUE INDEX ON d ((n + 1))",
+        "CREATE TABLE late (id int UNIQUE DEFERRABLE)",
+        "INSERT INTO a SELECT g, g % 7, g % 5, 'k' || g % 4 FROM generate_series(1, 30) g",
+        "INSERT INTO b SELECT g, g % 3, g, g, 'k' || g FROM generate_series(1, 5) g",
+        "INSERT INTO d VALUES (0, 7, 'x'), (1, 6, 'y')",
+        "CREATE VIEW wide AS SELECT a.id, a.t, b.x, d.s FROM a LEFT JOIN b ON b.id = a.b LEFT JOIN d ON d.id = b.d",
+    ]);
+    db
+}
+
+/// The number of joins in the plan; the rows are those of the joins made, which a column that is asked for and left out again keeps.
+#[test]
+fn joins_without_any_use_are_left_out() {
+    let db = database();
+    let mut s = db.session();
+    for (query, joins) in [
+        ("SELECT a.id FROM a LEFT JOIN b ON b.id = a.b", 0),
+        ("SELECT id FROM wide", 0),
+        ("SELECT id, x FROM wide", 1),
+        ("SELECT id, s FROM wide", 2),
+        ("SELECT id FROM wide WHERE s IS NULL", 2),
+        ("SELECT id FROM wide ORDER BY x", 1),
+        ("SELECT count(*) FROM wide", 0),
+        ("SELECT count(*) FROM wide GROUP BY s", 2),
+        ("SELECT t, count(*) OVER (PARTITION BY x) FROM wide", 1),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.id = a.c", 0),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.code = a.t AND b.x > a.id", 0),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.x = a.b AND a.c = b.y", 0),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.x = 3 AND b.y = 3", 0),
+        // It may have several rows, or none is known that keeps it from it.
+        ("SELECT a.id FROM a LEFT JOIN b ON b.x = a.b", 1),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.d = a.b", 1),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.id >= a.b", 1),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.id = b.x", 1),
+        ("SELECT a.id FROM a LEFT JOIN d ON d.n = a.b", 1),
+        ("SELECT a.id FROM a LEFT JOIN d ON d.n + 1 = a.b", 1),
+        ("SELECT a.id FROM a LEFT JOIN late ON late.id = a.b", 1),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.id = a.b AND random() >= 0", 1),
+        // Others look at it.
+        ("SELECT a.id, b FROM a LEFT JOIN b ON b.id = a.b", 1),
+        ("SELECT a.id, (SELECT b.x) FROM a LEFT JOIN b ON b.id = a.b", 1),
+        (
+            "SELECT a.id FROM a LEFT JOIN b ON b.id = a.b WHERE EXISTS (SELECT FROM d WHERE d.id = b.d OR d.n = 7)",
+            1,
+        ),
+        (
+            "SELECT a.id, l.v FROM a LEFT JOIN b ON b.id = a.b, LATERAL (SELECT b.x + 1 OFFSET 0) l(v)",
+            2,
+        ),
+        ("SELECT a.id FROM a LEFT JOIN b ON b.id = a.b LEFT JOIN late ON late.id = b.x", 2),
+        // Only the outer one is of no use; an inner join says which rows there are.
+        ("SELECT a.id, b.x FROM a LEFT JOIN b ON b.id = a.b LEFT JOIN d ON d.id = a.b", 1),
+        ("SELECT a.id FROM a JOIN b ON b.id = a.b LEFT JOIN d ON d.id = b.d", 1),
+        ("SELECT a.id FROM a FULL JOIN b ON b.id = a.b", 1),
+    ] {
+        let plan = s.run(&format!("EXPLAIN (COSTS off) {query}"));
+        let is_join = |line: &&str| line.contains(" Join") || line.contains("Nested Loop");
+        let plan = plan.replace("Join Filter", "");
+        let made = plan.lines().filter(is_join).count();
+        assert_eq!(made, joins, "{query}\n{plan}");
+        let sorted =
+            |q: String| format!("SELECT string_agg(r::text, ' ' ORDER BY r::text) FROM ({q}) r");
+        let got = s.run(&sorted(query.to_owned()));
+        // Under a snapshot that may be an old one nothing is left out.
+        s.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ"]);
+        let kept = s.run(&sorted(query.to_owned()));
+        s.run_each(&["COMMIT"]);
+        assert_eq!(got, kept, "{query}");
+    }
+}
+
+/// A snapshot from before a unique index was made sees what that does not let be.
+#[test]
+fn an_old_snapshot_sees_rows_twice() {
+    let db = database();
+    let (mut old, mut s) = (db.session(), db.session());
+    s.run_each(&["CREATE TABLE e (id int)", "INSERT INTO e VALUES (1), (1), (2)"]);
+    old.run_each(&["BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM a"]);
+    s.run_each(&["DELETE FROM e WHERE ctid = '(0,1)'", "ALTER TABLE e ADD UNIQUE (id)"]);
+    let query = "SELECT count(*) FROM a LEFT JOIN e ON e.id = a.b";
+    let twice = "SELECT 30 + count(*) FROM a WHERE b = 1";
+    let want = s.run(twice);
+    assert_eq!(old.run(query), want);
+    old.run_each(&["COMMIT"]);
+    assert_eq!(old.run(query), "30");
+    s.check(&[(query, "30")]);
+}
+
+/// Who may not read a table may not join it, whatever comes of it.
+#[test]
+fn privileges_are_asked_for_all_the_same() {
+    let db = database();
+    let mut s = db.session();
+    s.run_each(&["CREATE ROLE r", "GRANT SELECT ON a TO r", "SET ROLE r"]);
+    s.check(&[
+        ("SELECT count(*) FROM a LEFT JOIN b ON b.id = a.b", "42501 permission denied for table b"),
+        ("SELECT count(*) FROM a", "30"),
+    ]);
+}
