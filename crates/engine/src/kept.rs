@@ -1,7 +1,9 @@
 //! Values of a table's rows that are not read before somebody asks for them: out of line, or compressed.
 //!
 //! # Invariants
-//! The snapshot that saw the row is held by the statement as long as its rows are, so that the row's chunks are there.
+//! The snapshot that saw the row is held by the statement as long as its rows are, so that the row's chunks are there. A version younger than that, to
+//! which READ COMMITTED follows a row, is locked against updates until the transaction ends; the one for which that is not so (FOR KEY SHARE) is
+//! read at once, under a snapshot that sees it (`sql/src/exec/lock_rows.rs`).
 
 use base::{Oid, Result};
 use heap::Heap;

@@ -161,7 +161,10 @@ fn keep_latest(x: &ExecContext<'_>, finder: &Finder, values: &[Datum]) -> Result
         let latest =
             heap.lock_latest_queued(&mut queue, tid, next, xmax, mode, Wait::Block, &mut slot)?;
         return match latest {
-            TupleOutcome::Ok(()) => finder.has_key(x, &slot, values),
+            TupleOutcome::Ok(()) => {
+                base::stop_point!("sql.foreign_key.followed");
+                finder.has_key(x, &slot, values)
+            }
             TupleOutcome::WouldBlock => Err(not_locked(&finder.table)),
             _ => Ok(false),
         };

@@ -113,6 +113,17 @@ impl LockRowsNode {
             match outcome {
                 TupleOutcome::Ok(()) => {
                     if moved {
+                        base::stop_point!("sql.lock_rows.followed");
+                        // FOR KEY SHARE lets others update the row, and the statement's snapshot does not keep a version younger than it is:
+                        // the one that is now may be the next, and keeps its values out of line until they are read.
+                        let now = (mode == RowLockMode::KeyShare)
+                            .then(|| cx.x.txn.take_latest_snapshot());
+                        if let Some(now) = &now {
+                            let locked = self.slot.tid;
+                            if !heap.fetch_row(locked, now, &mut self.slot)? {
+                                return Ok(false);
+                            }
+                        }
                         refresh(&m.reader, &m.mark.slots, &heap, &self.slot, row)?;
                         newer = true;
                     }

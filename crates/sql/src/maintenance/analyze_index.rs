@@ -36,7 +36,7 @@ pub(super) fn index_fractions(
             }
             let found = sampled(session, table, open, index, tree, sample, give_way)?;
             #[expect(clippy::cast_precision_loss, reason = "sample sizes")]
-            let fraction = found.rows as f64 / sample.rows.len() as f64;
+            let fraction = found.rows as f64 / found.asked.max(1) as f64;
             let rows = (fraction * sample.live_rows).ceil();
             if let Some(default) = default_target {
                 for (at, values) in found.values {
@@ -50,6 +50,9 @@ pub(super) fn index_fractions(
 
 /// What an index would hold of a sample.
 struct Sampled {
+    /// Rows of the sample that are there yet.
+    asked: usize,
+    /// Those of them that are in the index.
     rows: usize,
     /// The values of each expression, by its place among the index's columns.
     values: Vec<(usize, Vec<Datum>)>,
@@ -71,11 +74,19 @@ fn sampled(
     let eval = expr::eval::EvalContext::new(env.as_ref(), &exec_params);
     let expressions = index.columns.iter().enumerate().filter(|(_, c)| c.expr.is_some());
     let mut found =
-        Sampled { rows: 0, values: expressions.map(|(i, _)| (i, Vec::new())).collect() };
+        Sampled { asked: 0, rows: 0, values: expressions.map(|(i, _)| (i, Vec::new())).collect() };
     for row in &sample.rows {
         state.check_cancel()?;
         give_way.point();
-        if !writer.encode(decoder.decode(&open.heap, &row.tuple)?, &eval)? {
+        let view = page::tuple::TupleView { bytes: &row.tuple, xid_base: row.xid_base };
+        let values = match decoder.decode(&open.heap, &row.tuple) {
+            Ok(values) => values,
+            // What belongs to the row has gone meanwhile, for no snapshot keeps it.
+            Err(_) if open.heap.has_gone(row.tid, &view)? => continue,
+            Err(e) => return Err(e),
+        };
+        found.asked += 1;
+        if !writer.encode(values, &eval)? {
             continue;
         }
         found.rows += 1;

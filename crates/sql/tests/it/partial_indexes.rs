@@ -213,9 +213,9 @@ fn predicates_and_conditions_of_all_kinds() {
     let db = Database::new();
     let mut s = db.session();
     s.run_each(&[
-        "CREATE TABLE k (a int, b int, c text, f boolean) WITH (autovacuum_enabled = off)",
-        "INSERT INTO k SELECT g % 9, NULLIF(g % 10, 9), CASE WHEN g % 4 > 0 THEN 'c' || g % 3 END, (g % 5 = 0) OR NULLIF(g % 7, 0) IS NULL \
-            FROM generate_series(1, 300) g",
+        "CREATE TABLE k (a int, b int, c text, f boolean, d timestamp) WITH (autovacuum_enabled = off)",
+        "INSERT INTO k SELECT g % 9, NULLIF(g % 10, 9), CASE WHEN g % 4 > 0 THEN 'c' || g % 3 END, (g % 5 = 0) OR NULLIF(g % 7, 0) IS NULL, \
+            CASE WHEN g % 6 > 1 THEN timestamp '2001-01-01' + g * interval '1 day' END FROM generate_series(1, 300) g",
         "UPDATE k SET f = NULL WHERE a = 4",
     ]);
     let mut conditions: Vec<String> = Vec::new();
@@ -241,6 +241,9 @@ fn predicates_and_conditions_of_all_kinds() {
         "(a, b) IS NOT NULL",
         "coalesce(b, 4) = 4",
         "b + a > 7",
+        "d IS NOT NULL",
+        // A period has an end if it has no beginning.
+        "(d, timestamp '2001-05-01') OVERLAPS (timestamp '2001-03-01', timestamp '2001-06-01')",
     ];
     conditions.extend(others.map(str::to_owned));
     let predicates = conditions.iter().filter(|c| !c.ends_with(" 5") && !c.ends_with(" 3"));

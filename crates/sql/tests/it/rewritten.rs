@@ -1,6 +1,6 @@
 //! What others do while a table is vacuumed or written anew, and what becomes of it.
 
-use super::support::Database;
+use super::support::{Database, await_waiter};
 use base::stop;
 
 /// The name of t's TOAST table.
@@ -108,6 +108,73 @@ fn a_row_that_goes_while_it_is_analysed() {
         assert_eq!(analyze.join().unwrap(), "");
     });
     s.check(&[("SELECT n_distinct FROM pg_stats WHERE tablename = 't' AND attname = 'b'", "-1")]);
+}
+
+/// Nor are its indexes' predicates and expressions asked of a row that has gone.
+#[test]
+fn a_row_that_goes_while_its_index_is_analysed() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (k int PRIMARY KEY, b text)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "INSERT INTO t VALUES (1, 'one'), (2, repeat('x', 10000)), (3, 'three')",
+        "CREATE INDEX of ON t (left(b, 3))",
+        "CREATE INDEX part ON t (k) WHERE b < 'p'",
+    ]);
+    let toast = s.run(TOAST);
+    let held = stop::arm("sql.analyze.sampled");
+    let subject = held.subject();
+    std::thread::scope(|scope| {
+        let analyze = scope.spawn(|| subject.run(|| db.session().run("ANALYZE t")));
+        held.wait_reached();
+        s.run_each(&["DELETE FROM t WHERE k = 2", &format!("VACUUM pg_toast.{toast}")]);
+        held.release();
+        assert_eq!(analyze.join().unwrap(), "");
+    });
+    s.check(&[
+        ("SELECT histogram_bounds FROM pg_stats WHERE tablename = 'of'", "{one,thr}"),
+        (
+            "SELECT relname, reltuples FROM pg_class WHERE relname IN ('of', 'part') ORDER BY 1",
+            "of|3\npart|2",
+        ),
+    ]);
+}
+
+/// Somebody changed a row's key, and its value out of line, while a statement waited for it, and somebody else changes the value again as soon as
+/// the statement has its FOR KEY SHARE lock: no snapshot saw the version between, and it is cleaned away.
+#[test]
+fn a_value_that_key_share_does_not_keep() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (k int PRIMARY KEY, n int, b text)",
+        "ALTER TABLE t ALTER b SET STORAGE EXTERNAL",
+        "CREATE INDEX ON t (left(b, 3))",
+        "CREATE TABLE c (k int REFERENCES t, kind text)",
+        "INSERT INTO t VALUES (1, 1, repeat('a', 2300))",
+    ]);
+    let toast = s.run(TOAST);
+    let rewritten = format!("VACUUM (INDEX_CLEANUP ON) t, pg_toast.{toast}");
+    for (statement, at, letter, said) in [
+        ("SELECT left(b, 3), n FROM t FOR KEY SHARE", "sql.lock_rows.followed", 'c', "ccc|1"),
+        ("INSERT INTO c VALUES (1, 'one') RETURNING kind", "sql.foreign_key.followed", 'd', "one"),
+    ] {
+        s.run_each(&["BEGIN", "UPDATE t SET k = 2, b = repeat('b', 2300)", "UPDATE t SET k = 1"]);
+        let held = stop::arm(at);
+        let subject = held.subject();
+        std::thread::scope(|scope| {
+            let locker = scope.spawn(|| subject.run(|| db.session().run(statement)));
+            await_waiter(&mut db.session());
+            s.run_each(&["COMMIT"]);
+            held.wait_reached();
+            let update = format!("UPDATE t SET b = repeat('{letter}', 2300)");
+            s.run_each(&[&update, &rewritten]);
+            held.release();
+            assert_eq!(locker.join().unwrap(), said);
+        });
+    }
+    assert_eq!(db.faults(), [""; 0]);
 }
 
 /// A table was written anew under a snapshot that sees its rows, then its rows go, and what nobody sees is cleaned away: the snapshot

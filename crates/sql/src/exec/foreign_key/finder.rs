@@ -149,17 +149,18 @@ impl Finder {
         Ok(found)
     }
 
-    /// Has this version the values?
+    /// Has this version, whose key is locked, the values? Its other columns are not read: they may have been changed since, and their old values
+    /// out of line be gone.
     pub(super) fn has_key(
         &self,
         x: &ExecContext<'_>,
         slot: &TupleSlot,
         values: &[Datum],
     ) -> Result<bool> {
-        let mut batch = Batch::new();
-        batch.reset(self.reader.width());
-        self.reader.read(&slot.view(), slot.tid, &self.heap, &mut batch, |_| Ok(true), false)?;
-        self.matches(x, batch.row(0), values)
+        let mut keys = Batch::new();
+        keys.reset(self.key_reader.width());
+        self.key_reader.read(&slot.view(), slot.tid, &self.heap, &mut keys, |_| Ok(true), false)?;
+        self.are_equal(x, keys.row(0).iter(), values)
     }
 
     /// [`Self::find`] without an index: the whole table is read.
