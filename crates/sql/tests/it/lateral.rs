@@ -101,7 +101,7 @@ fn a_join_below_an_outer_one_looks_beside_the_sub_select() {
 fn lateral_sees_no_outer_joins_left_side_and_no_target() {
     let db = Database::new();
     let mut s = db.session();
-    s.run("CREATE TABLE x (x1 int, x2 int)");
+    s.run_each(&["CREATE TABLE x (x1 int, x2 int)"]);
     let no = "42P10 invalid reference to FROM-clause entry for table \"x\"";
     let join =
         format!("{no}\nThe combining JOIN type must be INNER or LEFT for a LATERAL reference.");

@@ -58,10 +58,9 @@ fn rows_of_other_types_are_not_compared() {
     let db = Database::new();
     let mut s = db.session();
     s.run_each(&[
-        "CREATE DOMAIN positive AS int CHECK (VALUE > 0)",
         "CREATE TABLE r (a int, b text)",
         "INSERT INTO r VALUES (1, 'x')",
-        "CREATE TABLE p (a positive, b varchar(5))",
+        "CREATE TABLE p (a int, b varchar(5))",
         "INSERT INTO p VALUES (1, 'x')",
     ]);
     let of = |x: &str, op: &str, y: &str| {
@@ -85,7 +84,7 @@ fn rows_of_other_types_are_not_compared() {
         ("SELECT r = q FROM r, (SELECT 1 AS a, 'x'::text AS b) q", "t"),
         ("SELECT r = ROW(1, 'x'::text), r = r, r < ROW(2, 'a'::text) FROM r", "t|t|t"),
         ("SELECT p = p, p = q FROM p, (SELECT * FROM p) q", "t|t"),
-        ("SELECT r = p FROM r, p", &types("integer", "positive", 1)),
+        ("SELECT r = p FROM r, p", &types("text", "character varying", 2)),
         ("SELECT r = (SELECT q FROM r q) FROM r", "t"),
     ]);
 }

@@ -85,7 +85,7 @@ fn views_and_prepared_statements_have_them() {
 fn none_of_them_sees_what_is_being_made() {
     let db = Database::new();
     let mut s = db.session();
-    s.run("CREATE TABLE o (f int)");
+    s.run_each(&["CREATE TABLE o (f int)"]);
     let first =
         "42P19 recursive reference to query \"t\" must not appear within its non-recursive term";
     s.check(&[
