@@ -515,6 +515,13 @@ pub fn noun(kind: RelationKind) -> &'static str {
     }
 }
 
+/// The same, of many.
+pub fn nouns(kind: RelationKind) -> String {
+    let noun = noun(kind);
+    let ending = if noun.ends_with('x') { "es" } else { "s" };
+    format!("{noun}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

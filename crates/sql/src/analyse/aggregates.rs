@@ -701,7 +701,7 @@ impl Analyser<'_> {
     /// GROUPING(…): settled when GROUP BY is known.
     pub fn grouping(&mut self, args: &[ast::Expr], loc: Loc) -> Result<Expr> {
         if args.len() > 31 {
-            let e = err!(PROGRAM_LIMIT_EXCEEDED, "GROUPING must have fewer than 32 arguments");
+            let e = err!(TOO_MANY_ARGUMENTS, "GROUPING must have fewer than 32 arguments");
             return self.at(loc, e);
         }
         let clause = self.clause();

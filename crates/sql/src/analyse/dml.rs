@@ -597,6 +597,7 @@ impl Analyser<'_> {
         let mut item = self.target_item(t);
         item.forbidden = true;
         item.lateral_only = true;
+        item.target = true;
         self.level().items.push(item.clone());
         let rest = self.from_clause(list)?;
         item.forbidden = false;

@@ -29,6 +29,8 @@ pub(crate) struct Item {
     pub unspread: usize,
     /// Seen, but an error (the target of an UPDATE from its own FROM, a RIGHT JOIN's left side).
     pub forbidden: bool,
+    /// What an UPDATE or DELETE writes to.
+    pub target: bool,
 }
 
 impl Item {
@@ -51,6 +53,7 @@ impl Item {
             lateral_only: false,
             unspread: 0,
             forbidden: false,
+            target: false,
         }
     }
 }
@@ -63,6 +66,11 @@ const SYSTEM_COLUMNS: [(&str, i32, base::Oid); 6] = [
     ("cmax", -5, CID),
     ("tableoid", -6, OID),
 ];
+
+/// Is it the name of a system column?
+pub(super) fn is_system_column(name: &str) -> bool {
+    SYSTEM_COLUMNS.iter().any(|(n, ..)| *n == name)
+}
 
 /// The name of a system column.
 pub(super) fn system_column(number: i32) -> Option<&'static str> {
@@ -201,15 +209,25 @@ impl Analyser<'_> {
 
     /// An item that stands where it may not be referred to; `written`: what it was called.
     fn invalid_reference<T>(&self, item: &Item, written: &str, loc: Loc) -> Result<T> {
-        let mut e = SqlError::new(
-            SqlState::UNDEFINED_TABLE,
-            format!("invalid reference to FROM-clause entry for table \"{written}\""),
-        )
-        .detail(format!(
+        let text = format!("invalid reference to FROM-clause entry for table \"{written}\"");
+        let elsewhere = format!(
             "There is an entry for table \"{}\", but it cannot be referenced from this part \
              of the query.",
             item.name
-        ));
+        );
+        // LATERAL would see it, were it not for the join, or for its being what is written to.
+        if item.forbidden && item.lateral_only && self.levels.iter().any(|l| l.lateral) {
+            let e = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
+            let e = if item.target {
+                e.hint(elsewhere)
+            } else {
+                let which =
+                    "The combining JOIN type must be INNER or LEFT for a LATERAL reference.";
+                e.detail(which)
+            };
+            return self.at(loc, e.into());
+        }
+        let mut e = SqlError::new(SqlState::UNDEFINED_TABLE, text).detail(elsewhere);
         if item.lateral_only && !item.forbidden {
             let hint = "To reference that table, you must mark this subquery with LATERAL.";
             e = e.hint(hint);

@@ -275,30 +275,42 @@ impl Analyser<'_> {
         let SelectBody::SetOp { op, all, left, right, loc } = &s.body else {
             return if itself() { self.at(c.loc, malformed()) } else { Ok(false) };
         };
-        if s.with.is_some() || !mentions(right, &c.name) {
+        if !itself() {
             return Ok(false);
         }
         if *op != SetOp::Union {
             return self.at(c.loc, malformed());
         }
-        if mentions(left, &c.name) && left.with.is_none() {
-            let e = err!(
-                INVALID_RECURSION,
-                "recursive reference to query \"{}\" must not appear within its non-recursive term",
-                c.name
-            );
-            return self.at(c.loc, e);
-        }
-        if let Some((within, loc)) = misplaced(right, &c.name) {
-            let e = err!(
+        let misplaced_in = |within: &str| {
+            err!(
                 INVALID_RECURSION,
                 "recursive reference to query \"{}\" must not appear within {within}",
                 c.name
-            );
-            return self.at(loc, e);
+            )
+        };
+        // A query of the body's own WITH may have the name, and then hides this one.
+        let own = s.with.iter().flat_map(|w| &w.ctes);
+        let hidden = own.clone().any(|o| o.name == c.name);
+        if !hidden && mentions(left, &c.name) {
+            return self.at(c.loc, misplaced_in("its non-recursive term"));
+        }
+        if let Some(inner) = own.clone().find(|o| statement_mentions(&o.statement, &c.name)) {
+            return self.at(inner.loc, misplaced_in("a subquery"));
+        }
+        if hidden || !mentions(right, &c.name) {
+            return Ok(false);
+        }
+        if let Some((within, loc)) = misplaced(right, &c.name) {
+            return self.at(loc, misplaced_in(within));
         }
         // The left side alone gives the columns.
-        let mut first = self.nested(|a| a.select(left))?;
+        let mut first = self.nested(|a| match &s.with {
+            None => a.select(left),
+            Some(w) => {
+                a.with_clause(w)?;
+                a.nested(|a| a.select(left))
+            }
+        })?;
         first.plain_outputs();
         let mut provisional = self.make_cte(c, first)?;
         let types = provisional.types.clone();
@@ -355,6 +367,9 @@ impl Analyser<'_> {
         name: &str,
         loc: Loc,
     ) -> Result<Query> {
+        if let Some(w) = &s.with {
+            self.with_clause(w)?;
+        }
         let (mut l, _) = self.leaf(left)?;
         self.convert(&mut l, types, "UNION", left)?;
         let (mut r, rt) = self.leaf(right)?;

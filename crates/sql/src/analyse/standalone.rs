@@ -245,6 +245,10 @@ pub fn analyse_index_expr(
 ) -> Result<IndexExpression> {
     if let Some(n) = &element.column {
         let Some(c) = table.column(n) else {
+            if super::scope::is_system_column(n) {
+                let text = "index creation on system columns is not supported";
+                return Err(err!(FEATURE_NOT_SUPPORTED, "{text}"));
+            }
             let e = err!(UNDEFINED_COLUMN, "column \"{n}\" does not exist");
             return Err(crate::parse::error_at(source, e, NO_LOC));
         };

@@ -179,8 +179,8 @@ impl Ddl<'_> {
                 format!("ALTER action {action} cannot be performed on relation \"{}\"", table.name);
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
                 .detail(format!(
-                    "This operation is not supported for {}s.",
-                    crate::acl::noun(table.kind)
+                    "This operation is not supported for {}.",
+                    crate::acl::nouns(table.kind)
                 ))
                 .into());
         }

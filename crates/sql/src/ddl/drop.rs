@@ -175,13 +175,15 @@ fn younger_first(object: &Object) -> (bool, bool, std::cmp::Reverse<Oid>, i32) {
     (ours, array, std::cmp::Reverse(object.oid), object.sub)
 }
 
-/// What goes with `on` when `object` does: of a view's rule the view, whose part it is. None: nothing besides.
-fn with_its_view(state: &SessionState, object: Object, on: Object) -> Result<Option<Object>> {
-    if object.class != defs::by_name("pg_rewrite").oid {
-        return Ok(Some(object));
+/// What goes with `on` when `object` does: of a view's rule the view, whose part it is; of what generates a column the column, with
+/// all that depends on that, unless the column or its table goes already. None: nothing besides.
+fn with_its_owner(state: &SessionState, object: Object, on: Object) -> Result<Option<Object>> {
+    let owner = owner_of_rule(state, object)?;
+    if object.class == defs::by_name("pg_attrdef").oid {
+        let goes = [owner, Object { sub: 0, ..owner }].contains(&on);
+        return Ok(Some(if goes { object } else { owner }));
     }
-    let view = owner_of_rule(state, object)?;
-    Ok(Some(view).filter(|v| *v != Object { sub: 0, ..on }))
+    Ok(Some(owner).filter(|v| v == &object || *v != Object { sub: 0, ..on }))
 }
 
 fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
@@ -196,9 +198,14 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
         todo.extend(parts.map(|d| d.object).filter(|d| seen.insert(*d)));
     }
     let mut below: HashMap<Object, Vec<Object>> = HashMap::new();
+    // By what columns that go with others are generated: as old as that they are.
+    let mut generated: HashMap<Object, Object> = HashMap::new();
     while let Some(object) = todo.pop() {
         for d in dependents(state, object)? {
-            let Some(found) = with_its_view(state, d.object, object)? else { continue };
+            let Some(found) = with_its_owner(state, d.object, object)? else { continue };
+            if found != d.object && found.sub != 0 {
+                generated.insert(found, d.object);
+            }
             let d = Dependent { object: found, ..d };
             let whole = Object { sub: 0, ..d.object };
             if d.kind != Kind::Normal {
@@ -224,7 +231,8 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
         objects.contains(owner) || automatic.contains(owner) || automatic.contains(o)
     };
     normal.retain(|(object, owner, _)| !goes_anyway(object, owner));
-    below.values_mut().for_each(|all| all.sort_by_key(younger_first));
+    let age = |object: &Object| younger_first(generated.get(object).unwrap_or(object));
+    below.values_mut().for_each(|all| all.sort_by_key(age));
     closure.order = dependents_first(objects, &below);
     let places: HashMap<Object, usize> = closure.order.iter().copied().zip(0..).collect();
     normal.sort_by_key(|(object, ..)| std::cmp::Reverse(places.get(object).copied()));

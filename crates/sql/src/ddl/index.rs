@@ -94,13 +94,17 @@ impl Ddl<'_> {
         }
         let check = |table: &Table| {
             if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
+                let what = match table.kind {
+                    RelationKind::Index => "open",
+                    _ => "create index on",
+                };
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
-                    format!("cannot create index on relation \"{}\"", table.name),
+                    format!("cannot {what} relation \"{}\"", table.name),
                 )
                 .detail(format!(
-                    "This operation is not supported for {}s.",
-                    crate::acl::noun(table.kind)
+                    "This operation is not supported for {}.",
+                    crate::acl::nouns(table.kind)
                 ))
                 .into());
             }
@@ -198,6 +202,11 @@ impl Ddl<'_> {
             self.session.env().as_ref(),
         )?;
         let IndexExpression { expr, column, ty, name } = analysed;
+        if key {
+            check_collation(element, ty.oid)?;
+        } else {
+            check_included(element)?;
+        }
         // What is only carried along need not be comparable.
         let opclass = if key { opclass(ty, element.opclass.as_deref())? } else { Oid::INVALID };
         Ok(IndexColumnRow {
@@ -287,6 +296,31 @@ impl Ddl<'_> {
         relation::note_index(state, table.oid)?;
         Ok((oid, name))
     }
+}
+
+/// A collation is one that there is, and of a type that has one. (All are in the order of code points.)
+fn check_collation(element: &IndexElement, ty: Oid) -> Result<()> {
+    let Some(names) = &element.collation else { return Ok(()) };
+    if !types::type_info(ty).is_some_and(|t| t.collation.is_valid()) {
+        let ty = types::format_type(ty, -1);
+        bail!(DATATYPE_MISMATCH, "collations are not supported by type {ty}");
+    }
+    analyse::collation_of(names).map(|_| ())
+}
+
+/// What INCLUDE names are columns, in no order.
+fn check_included(element: &IndexElement) -> Result<()> {
+    if element.column.is_none() {
+        bail!(FEATURE_NOT_SUPPORTED, "expressions are not supported in included columns");
+    }
+    let what = match element {
+        e if e.collation.is_some() => "a collation",
+        e if e.opclass.is_some() => "an operator class",
+        e if e.descending => "ASC/DESC options",
+        e if e.nulls_first.is_some() => "NULLS FIRST/LAST options",
+        _ => return Ok(()),
+    };
+    bail!(INVALID_OBJECT_DEFINITION, "including column does not support {what}")
 }
 
 /// Columns of an index are told apart: `expr`, `expr1`, …

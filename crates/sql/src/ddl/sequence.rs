@@ -92,7 +92,11 @@ fn apply(
                 };
                 owned_by = Some(Some((table.oid, column.number)));
             }
-            SequenceOption::Name(_) | SequenceOption::Logged(_) => {}
+            // An identity column's, which has been taken out.
+            SequenceOption::Name(_) => {
+                bail!(SYNTAX_ERROR, "invalid sequence option SEQUENCE NAME")
+            }
+            SequenceOption::Logged(_) => {}
         }
     }
     let (low, high) = bounds(data_type)?;
@@ -422,6 +426,9 @@ impl Ddl<'_> {
             SequenceOption::Name(name) => Some(name.name.clone()),
             _ => None,
         });
+        let mut options = options.to_vec();
+        options.retain(|o| !matches!(o, SequenceOption::Name(_)));
+        let options = &options[..];
         let state = self.state();
         let name = match named {
             Some(name) => name,

@@ -14,7 +14,7 @@ use super::merge_append::MergeAppendNode;
 use super::merge_join::{MergeJoinNode, MergeKey, MergeState};
 use super::misc::{AppendNode, LimitNode, MaterializeNode, UniqueNode};
 use super::modify_node::ModifyNode;
-use super::open_params::has_open_params;
+use super::open_params::{DependsOn, depends_on};
 use super::parallel::{ParallelAggregate, is_independent};
 use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetCall};
 use super::row::RowReader;
@@ -576,17 +576,22 @@ impl Builder<'_> {
                 batch: Batch::new(),
                 slot: TupleSlot::new(),
             }),
-            NodeKind::Materialize { input } => Box::new(MaterializeNode {
-                depends: has_open_params(self.plan, input),
-                width: input.columns.len(),
-                input: self.node(input)?,
-                store: RowStore::new(),
-                at: 0,
-                complete: false,
-                started: false,
-                generation: 0,
-                batch: Batch::new(),
-            }),
+            NodeKind::Materialize { input } => {
+                let DependsOn { params, ctes } = depends_on(self.plan, input);
+                Box::new(MaterializeNode {
+                    depends: params,
+                    made: vec![0; ctes.len()],
+                    reads: ctes,
+                    width: input.columns.len(),
+                    input: self.node(input)?,
+                    store: RowStore::new(),
+                    at: 0,
+                    complete: false,
+                    started: false,
+                    generation: 0,
+                    batch: Batch::new(),
+                })
+            }
             NodeKind::CteScope { input, ctes } => {
                 Box::new(CteScopeNode { input: self.node(input)?, ctes: ctes.clone() })
             }

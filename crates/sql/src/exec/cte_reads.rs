@@ -6,22 +6,42 @@ use expr::Expr;
 
 /// The CTEs that `node` reads, by way of its sub-plans and of other CTEs too, but for those that are made anew whenever it is run.
 pub(super) fn ctes_read(plan: &Plan, node: &PlanNode) -> Vec<usize> {
-    let mut reads = Reads { plan, ctes: Vec::new(), own: Vec::new(), sub_plans: Vec::new() };
+    all_read(plan, node).ctes
+}
+
+/// As [`ctes_read`]. `rounds`: a recursive one's last round is read as well, which is another each time.
+pub(super) struct Read {
+    pub ctes: Vec<usize>,
+    pub rounds: bool,
+}
+
+pub(super) fn all_read(plan: &Plan, node: &PlanNode) -> Read {
+    let mut reads = Reads {
+        plan,
+        ctes: Vec::new(),
+        rounds: Vec::new(),
+        own: Vec::new(),
+        sub_plans: Vec::new(),
+    };
     reads.node(node);
-    let Reads { mut ctes, own, .. } = reads;
+    let Reads { mut ctes, rounds, own, .. } = reads;
     ctes.retain(|cte| !own.contains(cte));
-    ctes
+    Read { rounds: rounds.iter().any(|cte| !own.contains(cte)), ctes }
 }
 
 struct Reads<'p> {
     plan: &'p Plan,
     ctes: Vec<usize>,
+    rounds: Vec<usize>,
     own: Vec<usize>,
     sub_plans: Vec<usize>,
 }
 
 impl Reads<'_> {
     fn node(&mut self, node: &PlanNode) {
+        if let NodeKind::WorkTableScan { cte, .. } = &node.kind {
+            self.rounds.push(*cte);
+        }
         match &node.kind {
             NodeKind::CteScan { cte, .. } | NodeKind::WorkTableScan { cte, .. }
                 if !self.ctes.contains(cte) =>

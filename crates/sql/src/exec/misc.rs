@@ -145,6 +145,10 @@ pub(crate) struct MaterializeNode {
     pub started: bool,
     /// The input depends on parameters: its rows can't be kept.
     pub depends: bool,
+    /// CTEs of the levels around that it reads: with other rows of theirs it has others.
+    pub reads: Vec<usize>,
+    /// How often each had been forgotten when its rows were read.
+    pub made: Vec<i64>,
     pub generation: u64,
     pub batch: Batch,
     pub width: usize,
@@ -157,6 +161,7 @@ impl Node for MaterializeNode {
         if !self.complete {
             if !self.started {
                 self.started = true;
+                self.made = self.read_of(cx).collect();
                 self.input.rescan(cx)?;
             }
             loop {
@@ -180,7 +185,7 @@ impl Node for MaterializeNode {
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.renew(cx);
         self.at = 0;
-        if self.depends {
+        if self.depends || !self.read_of(cx).eq(self.made.iter().copied()) {
             self.forget();
         }
         Ok(())
@@ -188,6 +193,9 @@ impl Node for MaterializeNode {
 }
 
 impl MaterializeNode {
+    fn read_of<'a>(&'a self, cx: &'a Cx<'_>) -> impl Iterator<Item = i64> + 'a {
+        self.reads.iter().map(|cte| cx.shared.times_made(*cte))
+    }
     /// Rows of an earlier execution are forgotten.
     fn renew(&mut self, cx: &Cx<'_>) {
         if self.generation != cx.shared.generation.get() {

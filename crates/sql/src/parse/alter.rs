@@ -132,7 +132,8 @@ impl Parser<'_> {
             self.expect("to")?;
             return self.renamed(ObjectKind::Column, if_exists, name, part);
         }
-        if self.accept_all(&["set", "schema"]) {
+        // An index goes with its table.
+        if kind != ObjectKind::Index && self.accept_all(&["set", "schema"]) {
             let schema = self.name()?;
             return Ok(U::SetSchema { kind, if_exists, name, schema });
         }

@@ -263,7 +263,7 @@ pub(crate) fn output_columns(q: &Query) -> Vec<OutputColumn> {
         .collect()
 }
 
-fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
+pub(super) fn plan_ctes(g: &mut Global<'_>, q: &mut Query) -> Result<()> {
     for cte in std::mem::take(&mut q.ctes) {
         let volatile = query_any(&cte.query, &mut |e, _| match e {
             Expr::Call { function, .. } => {

@@ -211,12 +211,11 @@ pub(crate) fn plan_recursive(
     if !q.order_by.is_empty() || q.limit.is_some() || q.offset.is_some() {
         return Err(base::Error::unsupported("ORDER BY or LIMIT in a recursive query"));
     }
-    if !q.ctes.is_empty() {
-        return Err(base::Error::unsupported("WITH inside a recursive query"));
-    }
     let level = g.frames.len() - 1;
     let mut copy = q.clone();
     g.frames.push(Vec::<CteFrame>::new());
+    // Those of its own WITH do not see it: each is worked out once, not once a round.
+    super::prep::plan_ctes(g, &mut copy)?;
     let (l, _) = plan_tree(g, &mut copy, left, 0.0)?;
     let rows = l.rows * 10.0;
     if let Some(f) = g.frames[level].get_mut(number) {

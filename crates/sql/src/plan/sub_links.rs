@@ -143,6 +143,11 @@ type JoinParts = (JoinKind, JoinTree, Vec<Expr>);
 fn exists_to_join(q: &mut Query, number: usize, anti: bool) -> Option<JoinParts> {
     let mut sub = q.sub_selects[number].clone();
     simplify_exists(&mut sub);
+    sub_to_join(q, sub, anti)
+}
+
+/// Whether there is a row in `sub`, which looks at rows around it.
+fn sub_to_join(q: &mut Query, mut sub: Query, anti: bool) -> Option<JoinParts> {
     sub.targets = if sub.has_target_srfs || sub.has_windows { return None } else { Vec::new() };
     if !is_simple(&sub) || too_many_relations(q, &sub) {
         return None;
@@ -223,15 +228,14 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
     if expr::fold::contains_volatile(test) || has_sub_link(test) {
         return None;
     }
-    let sub = &q.sub_selects[number];
-    if reaches_up(sub) {
-        return as_exists(q, number, test);
-    }
     // The left side must be about this query's rows, or it is better done once.
     if !test.any(&mut |e| matches!(e, Expr::Var { levels_up: 0, .. })) {
         return None;
     }
-    let sub = sub.clone();
+    let sub = q.sub_selects[number].clone();
+    if reaches_up(&sub) {
+        return correlated_any_to_join(q, sub, test);
+    }
     let visible: Vec<_> = sub.targets.iter().filter(|t| !t.hidden).collect();
     let column_types: Vec<TypeRef> = visible.iter().map(|t| t.expr.ty()).collect();
     let column_names = visible.iter().map(|t| t.name.clone()).collect();
@@ -259,36 +263,27 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
     Some((JoinKind::Semi, JoinTree::Rel(rte), quals))
 }
 
-/// `x IN (SELECT y …)` of rows that depend on the one around: where nothing but true counts it is `EXISTS (SELECT … AND x = y)`.
-fn as_exists(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
-    let mut sub = q.sub_selects[number].clone();
-    // With grouping, DISTINCT ON, LIMIT the comparison is not one more condition.
+/// `x IN (SELECT y … WHERE …)` as `EXISTS (SELECT … WHERE … AND x = y)`: where NULL is as good as false they are the same.
+fn correlated_any_to_join(q: &mut Query, mut sub: Query, test: &Expr) -> Option<JoinParts> {
     if !is_simple(&sub) {
         return None;
     }
     let columns: Vec<Expr> =
         sub.targets.iter().filter(|t| !t.hidden).map(|t| t.expr.clone()).collect();
-    if columns.iter().any(|e| expr::fold::contains_volatile(e) || has_sub_link(e)) {
-        return None;
-    }
     let mut test = test.clone();
     shift_expr_levels(&mut test, 0, 1);
     test.rewrite(&mut |e| {
-        let Expr::SubLinkColumn { index, .. } = e else { return false };
-        let Some(column) = columns.get(*index) else { return false };
-        *e = column.clone();
-        true
+        if let Expr::SubLinkColumn { index, .. } = e
+            && let Some(column) = columns.get(*index)
+        {
+            *e = column.clone();
+            return true;
+        }
+        false
     });
-    let mut filter = vec![test];
-    filter.extend(sub.filter.take());
-    sub.filter = Some(Expr::And(filter));
-    let made = q.sub_selects.len();
-    q.sub_selects.push(sub);
-    let parts = exists_to_join(q, made, false);
-    if parts.is_none() {
-        q.sub_selects.truncate(made);
-    }
-    parts
+    let both = sub.filter.take().into_iter().chain([test]).collect();
+    sub.filter = Some(Expr::And(both));
+    sub_to_join(q, sub, false)
 }
 
 /// Sub-selects of which one row is asked for column by column, `(a, b) = (SELECT …)`: it is made once.

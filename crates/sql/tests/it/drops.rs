@@ -304,3 +304,47 @@ fn comments_on_what_databases_share_go_with_it() {
     ]);
     s.check(&[("SELECT count(*) FROM pg_shdescription WHERE description = 'gone'", "0")]);
 }
+
+/// A generated column goes as by `DROP COLUMN`: with the views, indexes, keys, checks and statistics that read it.
+#[test]
+fn a_generated_column_takes_with_it_what_reads_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE g (a int, b int GENERATED ALWAYS AS (a + 1) VIRTUAL, c int, CHECK (b < 50), \
+         d int GENERATED ALWAYS AS (a + c) STORED, CHECK (d > 0), CHECK (b < c), UNIQUE (d, c))",
+        "CREATE INDEX ON g (d)",
+        "CREATE INDEX ON g ((d + 1))",
+        "CREATE INDEX ON g (c) WHERE d > 5",
+        "CREATE INDEX kept ON g (c)",
+        "CREATE STATISTICS ON c, d FROM g",
+        "CREATE VIEW reads_b AS SELECT b FROM g",
+        "CREATE VIEW reads_d AS SELECT d FROM g",
+        "CREATE TABLE f (x int, y int, FOREIGN KEY (x, y) REFERENCES g (d, c))",
+    ]);
+    s.check(&[
+        (
+            "ALTER TABLE g DROP COLUMN a",
+            "2BP01 cannot drop column a of table g because other objects depend on it\n\
+             column b of table g depends on column a of table g\n\
+             view reads_b depends on column b of table g\n\
+             column d of table g depends on column a of table g\n\
+             view reads_d depends on column d of table g\n\
+             constraint f_x_y_fkey on table f depends on column d of table g",
+        ),
+        ("ALTER TABLE g DROP COLUMN a CASCADE", "NOTICE 00000 drop cascades to 5 other objects"),
+        ("INSERT INTO g VALUES (5) RETURNING *", "5"),
+        (
+            "SELECT relname FROM pg_class WHERE relname IN ('reads_b', 'reads_d') \
+             UNION ALL SELECT conname FROM pg_constraint WHERE conrelid IN ('g'::regclass, 'f'::regclass) \
+             UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'g'::regclass \
+             UNION ALL SELECT stxname FROM pg_statistic_ext",
+            "kept",
+        ),
+        (
+            "SELECT count(*) FROM pg_depend WHERE refobjid = 'g'::regclass AND refobjsubid IN (1, 2, 4)",
+            "0",
+        ),
+        ("SELECT count(*) FROM pg_attrdef WHERE adrelid = 'g'::regclass", "0"),
+    ]);
+}

@@ -95,3 +95,29 @@ fn a_join_below_an_outer_one_looks_beside_the_sub_select() {
         (&of("t.id = u.t_id AND v.y = 7"), "1|~|~|~\n2|~|~|~\n3|~|~|~"),
     ]);
 }
+
+/// What LATERAL may not see though it stands there.
+#[test]
+fn lateral_sees_no_outer_joins_left_side_and_no_target() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE x (x1 int, x2 int)"]);
+    let no = "42P10 invalid reference to FROM-clause entry for table \"x\"";
+    let join =
+        format!("{no}\nThe combining JOIN type must be INNER or LEFT for a LATERAL reference.");
+    let joined = |kind: &str, what: &str| {
+        format!("SELECT 1 FROM x {kind} JOIN LATERAL (SELECT {what}) q ON true")
+    };
+    s.check(&[
+        (&joined("FULL", "x.x1"), &join),
+        (&joined("RIGHT", "x1"), &join),
+        ("DELETE FROM x USING LATERAL (SELECT x1) q WHERE x2 = 1", no),
+        ("DELETE FROM x USING LATERAL (SELECT x.x1) q WHERE x2 = 1", no),
+        ("UPDATE x SET x1 = 2 FROM LATERAL (SELECT x.x1) q", no),
+        (
+            "UPDATE x SET x1 = 2 FROM (SELECT x.x1) q",
+            "42P01 invalid reference to FROM-clause entry for table \"x\"\n\
+             There is an entry for table \"x\", but it cannot be referenced from this part of the query.",
+        ),
+    ]);
+}

@@ -87,6 +87,55 @@ fn what_reads_a_cte_is_not_kept() {
     }
 }
 
+/// While the CTE is the same, so is what has been made of its rows; with other rows of it, or another parameter, that is made anew.
+#[test]
+fn what_reads_a_cte_is_kept_as_long_as_that() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE many (a int)",
+        "INSERT INTO many SELECT g FROM generate_series(1, 200) g",
+        "CREATE TABLE t (k int)",
+        "INSERT INTO t VALUES (1), (2), (3)",
+        "VACUUM ANALYZE many, t",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+    ]);
+    let once = |s: &mut crate::support::Connection, query: &str, line: &str, want: &str| {
+        let told = s.run(&format!("EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) {query}"));
+        let (_, below) = told.split_once("->  Materialize").expect(&told);
+        let found = below.lines().find(|l| l.contains(line)).expect(&told);
+        assert!(found.contains("loops=1)"), "{told}");
+        assert_eq!(s.run(query), want, "{told}");
+    };
+    let grouped = "WITH w AS MATERIALIZED (SELECT a FROM many WHERE a < 20) SELECT count(*), sum(s.n) FROM w x \
+         LEFT JOIN (SELECT k, count(*) AS n FROM w y CROSS JOIN t GROUP BY k) s ON s.n + 1 IS DISTINCT FROM x.a";
+    once(&mut s, grouped, "Aggregate", "57|1083");
+    once(&mut s, grouped, "CTE Scan on w y", "57|1083");
+    // All of the recursion is in there.
+    let recursive = "SELECT count(*), sum(n) FROM many CROSS JOIN (WITH RECURSIVE r (n) AS \
+         (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT n FROM r OFFSET 0) q";
+    once(&mut s, recursive, "CTE Scan on r", "800|2000");
+    let by_k = "1|200\n2|400\n3|600";
+    s.check(&[
+        (
+            "SELECT o.k, s.v FROM t o LEFT JOIN LATERAL (WITH c AS MATERIALIZED (SELECT o.k AS v) \
+             SELECT sum(q.v) AS v FROM many CROSS JOIN (SELECT c.v FROM c OFFSET 0) q) s ON true ORDER BY 1",
+            by_k,
+        ),
+        (
+            "SELECT o.k, (SELECT sum(q.v) FROM many CROSS JOIN (WITH c AS MATERIALIZED (SELECT o.k AS v) \
+             SELECT x.v FROM c x, c y OFFSET 0) q) FROM t o ORDER BY 1",
+            by_k,
+        ),
+        (
+            "WITH w AS MATERIALIZED (SELECT k FROM t) SELECT o.k, (SELECT sum(q.v) FROM many CROSS JOIN \
+             (WITH c AS MATERIALIZED (SELECT w.k AS v FROM w WHERE w.k = o.k) SELECT v FROM c OFFSET 0) q) FROM w o ORDER BY 1",
+            by_k,
+        ),
+    ]);
+}
+
 /// A sub-select in a condition is asked once for each row that it is about, not for each row of a loop around, unless it depends on that.
 #[test]
 fn what_a_sub_select_says_is_kept() {

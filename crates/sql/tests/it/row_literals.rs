@@ -51,3 +51,40 @@ fn a_rows_columns_are_named_in_any_way() {
         ("SELECT pg_get_viewdef('v')", " SELECT rt.*::rt AS whole,\n    ROW(3, 'z'::text)::rt AS k,\n    ROW(1, 'x'::text)::rt AS c\n   FROM rt;"),
     ]);
 }
+
+/// As far as two rows do not differ, their columns are of the same types.
+#[test]
+fn rows_of_other_types_are_not_compared() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE r (a int, b text)",
+        "INSERT INTO r VALUES (1, 'x')",
+        "CREATE TABLE p (a int, b varchar(5))",
+        "INSERT INTO p VALUES (1, 'x')",
+    ]);
+    let of = |x: &str, op: &str, y: &str| {
+        format!("SELECT x {op} y FROM (SELECT {x} AS x) a, (SELECT {y} AS y) b")
+    };
+    let types = |p: &str, q: &str, at: i32| {
+        format!("42804 cannot compare dissimilar column types {p} and {q} at record column {at}")
+    };
+    let many = "42804 cannot compare record types with different numbers of columns";
+    s.check(&[
+        (&of("ROW(1)", "=", "ROW('a'::text)"), &types("integer", "text", 1)),
+        (&of("ROW(1, 2)", "<", "ROW(1, 2::bigint)"), &types("integer", "bigint", 2)),
+        (&of("ROW(1, 2)", "<", "ROW(2, 2::bigint)"), "t"),
+        (&of("ROW(1, 2)", "<>", "ROW(2, 'a'::text)"), "t"),
+        (&of("ROW(NULL::int, 2)", "=", "ROW(NULL::text, 2)"), &types("integer", "text", 1)),
+        (&of("ROW(1)", "=", "ROW(1, 2)"), many),
+        (&of("ROW(1)", ">=", "ROW(0, 2)"), "t"),
+        (&of("ROW(1)", "=", "ROW(ROW(1))"), &types("integer", "record", 1)),
+        (&of("ROW(1, ROW(2))", "=", "ROW(1, ROW(2))"), "t"),
+        ("SELECT x = ANY (ARRAY[ROW(2), ROW(1)]) FROM (SELECT ROW(1) AS x) a", "t"),
+        ("SELECT r = q FROM r, (SELECT 1 AS a, 'x'::text AS b) q", "t"),
+        ("SELECT r = ROW(1, 'x'::text), r = r, r < ROW(2, 'a'::text) FROM r", "t|t|t"),
+        ("SELECT p = p, p = q FROM p, (SELECT * FROM p) q", "t|t"),
+        ("SELECT r = p FROM r, p", &types("text", "character varying", 2)),
+        ("SELECT r = (SELECT q FROM r q) FROM r", "t"),
+    ]);
+}

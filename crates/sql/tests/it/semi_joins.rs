@@ -253,3 +253,57 @@ fn exists_within_exists() {
         assert!(!ids.is_empty() && ids.len() < 40, "{exists} says nothing: {want}");
     }
 }
+
+/// `x IN (SELECT y … WHERE …)` whose condition, or whose column, is about the rows around it.
+#[test]
+fn in_that_looks_at_the_rows_around_is_a_join() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE o (a int, b int)",
+        "INSERT INTO o SELECT nullif(g % 9, 8), nullif(g % 4, 3) FROM generate_series(1, 60) g",
+        "CREATE TABLE i (y int, k int)",
+        "INSERT INTO i SELECT nullif(g % 7, 6), nullif(g % 5, 4) FROM generate_series(1, 200) g",
+        "CREATE VIEW grouped AS SELECT k, count(*)::int AS n, max(y) AS y FROM i GROUP BY k",
+        "VACUUM ANALYZE o, i",
+    ]);
+    let nested =
+        "SELECT i.y FROM i WHERE i.k = o.b AND i.y IN (SELECT x.a FROM o x WHERE x.b = i.k)";
+    for (operand, sub, joins) in [
+        ("a IN", "SELECT y FROM i WHERE i.k = o.b", true),
+        ("(a, b) IN", "SELECT y, k FROM i WHERE i.k < o.a", true),
+        ("a + 1 = ANY", "SELECT y + o.b FROM i", true),
+        ("a > ANY", "SELECT y FROM i WHERE i.k = o.b", true),
+        ("a IN", "SELECT y FROM grouped g WHERE g.k <= o.b", true),
+        ("b >= 0 AND a IN", nested, true),
+        (
+            "a IN",
+            "SELECT x.y FROM i x JOIN grouped g ON g.k = x.k AND g.y > x.y WHERE x.k = o.b",
+            true,
+        ),
+        // A number of rows, or something made of all of them, is of one row's.
+        ("a IN", "SELECT y FROM i WHERE i.k = o.b ORDER BY y LIMIT 2", false),
+        ("a IN", "SELECT max(y) FROM i WHERE i.k = o.b", false),
+        ("a NOT IN", "SELECT y FROM i WHERE i.k = o.b", false),
+        ("b = 1 OR a IN", "SELECT y FROM i WHERE i.k = o.b", false),
+    ] {
+        let of = |sub: &str| {
+            format!(
+                "SELECT a, b, count(*) FROM o WHERE {operand} ({sub}) GROUP BY a, b ORDER BY a, b"
+            )
+        };
+        let made = plan(&mut s, &of(sub));
+        assert_eq!(!made.contains("SubPlan"), joins, "{made}");
+        if joins {
+            assert_eq!(s.run(&of(sub)), s.run(&of(&format!("{sub} OFFSET 0"))), "{made}");
+        }
+    }
+    let by_row = "SELECT a FROM o WHERE b = 2 AND a IN (SELECT y FROM i WHERE i.k = o.b OFFSET 0) ORDER BY a";
+    let before = s.run(by_row);
+    assert!(before.starts_with('0'), "{before}");
+    assert_eq!(
+        s.run("WITH u AS (UPDATE o SET b = 5 WHERE b = 2 AND a IN (SELECT y FROM i WHERE i.k = o.b) RETURNING a) SELECT a FROM u ORDER BY a"),
+        before
+    );
+    assert_eq!(s.run(by_row), "");
+}

@@ -285,3 +285,17 @@ fn an_option_is_given_once() {
         ("ALTER TABLE t ALTER a SET START 5 SET INCREMENT 2 SET START 6", twice),
     ]);
 }
+
+/// `SEQUENCE NAME` is for the sequence of an identity column that is made.
+#[test]
+fn a_sequence_that_is_there_is_not_named_again() {
+    let db = Database::new();
+    let no = "42601 invalid sequence option SEQUENCE NAME";
+    db.session().check(&[
+        ("CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME s START 7))", ""),
+        ("SELECT pg_get_serial_sequence('t', 'a'), nextval('s')", "public.s|7"),
+        ("ALTER TABLE t ALTER a SET SEQUENCE NAME u", no),
+        ("ALTER SEQUENCE s SEQUENCE NAME u", no),
+        ("CREATE SEQUENCE v SEQUENCE NAME u", no),
+    ]);
+}

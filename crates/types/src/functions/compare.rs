@@ -3,7 +3,7 @@
 use crate::args;
 use crate::macros::{comparisons, order_body};
 use crate::registry::BodyTable;
-use crate::{Datum, compare};
+use crate::{Datum, RecordValue, compare};
 use base::Result;
 use std::cmp::Ordering;
 
@@ -44,6 +44,38 @@ fn any(a: &[Datum], i: usize) -> Result<&Datum> {
 }
 fn by_value(a: &Datum, b: &Datum) -> Ordering {
     compare::compare(base::Oid(0), a, b)
+}
+/// The first of two rows, if the second is one of the same types as far as the two do not differ.
+fn alike(a: &[Datum], i: usize) -> Result<&Datum> {
+    let (one, other) = (any(a, i)?, any(a, i + 1)?);
+    let (Datum::Record(x), Datum::Record(y)) = (one.now()?, other.now()?) else { return Ok(one) };
+    for (at, (p, q)) in x.fields.iter().zip(&y.fields).enumerate() {
+        let ty = |r: &RecordValue| r.columns.get(at).map_or(base::Oid(0), |c| c.type_oid);
+        let (of_p, of_q) = (ty(x), ty(y));
+        if known(of_p) && known(of_q) && of_p != of_q {
+            base::bail!(
+                DATATYPE_MISMATCH,
+                "cannot compare dissimilar column types {} and {} at record column {}",
+                crate::format_type(of_p, -1),
+                crate::format_type(of_q, -1),
+                at + 1
+            );
+        }
+        if compare::compare(of_p, p, q) != Ordering::Equal {
+            return Ok(one);
+        }
+    }
+    if x.fields.len() != y.fields.len() {
+        base::bail!(
+            DATATYPE_MISMATCH,
+            "cannot compare record types with different numbers of columns"
+        );
+    }
+    Ok(one)
+}
+/// What a literal without a type became is not told here.
+fn known(ty: base::Oid) -> bool {
+    ty.is_valid() && ty != crate::oids::UNKNOWN
 }
 /// oidvectors: the longer one is greater.
 fn vector_cmp(a: &Datum, b: &Datum) -> Ordering {
@@ -91,7 +123,7 @@ families! {
     UUID: args::uuid, args::uuid, ord, "uuid_eq" "uuid_ne" "uuid_lt" "uuid_le" "uuid_gt" "uuid_ge";
     OIDVECTOR: any, any, vector_cmp, "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge";
     ARRAY: any, any, by_value, "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge";
-    RECORD: any, any, by_value, "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge";
+    RECORD: alike, any, by_value, "record_eq" "record_ne" "record_lt" "record_le" "record_gt" "record_ge";
     ENUM: any, any, by_value, "enum_eq" "enum_ne" "enum_lt" "enum_le" "enum_gt" "enum_ge";
     JSONB: any, any, by_value, "jsonb_eq" "jsonb_ne" "jsonb_lt" "jsonb_le" "jsonb_gt" "jsonb_ge";
     DATE: args::date, args::date, ord, "date_eq" "date_ne" "date_lt" "date_le" "date_gt" "date_ge";
