@@ -48,11 +48,11 @@ fn joins_without_any_use_are_left_out() {
         ("SELECT a.id FROM a LEFT JOIN late ON late.id = a.b", 1),
         ("SELECT a.id FROM a LEFT JOIN b ON b.id = a.b AND random() >= 0", 1),
         // Others look at it.
-        ("SELECT a.id, b FROM a LEFT JOIN b ON b.id = a.b", 1),
+        ("SELECT a.id, w FROM a LEFT JOIN b w ON w.id = a.b", 1),
         ("SELECT a.id, (SELECT b.x) FROM a LEFT JOIN b ON b.id = a.b", 1),
         (
             "SELECT a.id FROM a LEFT JOIN b ON b.id = a.b WHERE EXISTS (SELECT FROM d WHERE d.id = b.d OR d.n = 7)",
-            1,
+            2,
         ),
         (
             "SELECT a.id, l.v FROM a LEFT JOIN b ON b.id = a.b, LATERAL (SELECT b.x + 1 OFFSET 0) l(v)",
