@@ -8,7 +8,7 @@ use super::prep::{Global, no_node, plan_level, take_outer_refs};
 use super::pull_up::{JoinTree, conjuncts, is_simple, merged_tree, too_many_relations};
 use super::query_walk::{Merge, query_any, shift_expr_levels};
 use super::{LaterPlan, PlannerSettings, SubPlan, exists_rows};
-use crate::query::{Command, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
+use crate::query::{Command, Distinct, FromItem, JoinKind, Query, RangeTableEntry, RteKind};
 use base::{Oid, Result};
 use expr::tree::SubLinkKind;
 use expr::{Expr, TypeRef};
@@ -265,6 +265,11 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
 
 /// `x IN (SELECT y … WHERE …)` as `EXISTS (SELECT … WHERE … AND x = y)`: where NULL is as good as false they are the same.
 fn correlated_any_to_join(q: &mut Query, mut sub: Query, test: &Expr) -> Option<JoinParts> {
+    if sub.limit.is_none() && sub.offset.is_none() && matches!(sub.distinct, Distinct::All) {
+        // How often there is a value, and in what order, makes no difference.
+        sub.distinct = Distinct::No;
+        sub.order_by.clear();
+    }
     if !is_simple(&sub) {
         return None;
     }

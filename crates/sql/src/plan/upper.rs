@@ -62,6 +62,23 @@ pub(crate) fn cost_for(startup: f64, total: f64, rows: f64, wanted: f64) -> f64 
     startup + (total - startup) * f
 }
 
+/// What a path's first row costs, and as many as are wanted.
+struct Costs {
+    first: f64,
+    wanted: f64,
+}
+
+impl Costs {
+    /// Costs that differ by a hundredth are alike, as in PostgreSQL: where not all rows are wanted (`some`) that way is better then whose first row comes
+    /// sooner, for how many there will be is a guess.
+    fn beats(&self, other: &Costs, some: bool) -> bool {
+        if some && (self.wanted - other.wanted).abs() <= 0.01 * other.wanted {
+            return self.first < other.first;
+        }
+        self.wanted < other.wanted
+    }
+}
+
 impl JoinSpace<'_, '_> {
     /// An order as path keys; None if something in it cannot be one.
     fn order_keys(&mut self, list: &[SortKey]) -> Option<Vec<PathKey>> {
@@ -166,7 +183,10 @@ impl JoinSpace<'_, '_> {
         keys: Option<&[PathKey]>,
         wanted: f64,
     ) -> Option<(Rc<Path>, InOrder)> {
-        let mut best: Option<(f64, Rc<Path>, InOrder)> = None;
+        let mut best: Option<(Costs, Rc<Path>, InOrder)> = None;
+        let beats = |costs: &Costs, best: &Option<(Costs, Rc<Path>, InOrder)>| {
+            best.as_ref().is_none_or(|b| costs.beats(&b.0, wanted > 0.0))
+        };
         for p in paths.iter().filter(|p| p.param.is_empty()) {
             let (cost, sorted) = if order.is_empty() || keys.is_some_and(|k| ordered(&p.keys, k)) {
                 (cost_for(p.startup, p.total, p.rows, wanted), InOrder::Whole)
@@ -175,18 +195,20 @@ impl JoinSpace<'_, '_> {
                 (p.total + self.sort_cost(p.rows, p.width, keep), InOrder::Not)
             };
             let n = if sorted.whole() { 0 } else { self.presorted(p, order) };
-            if best.as_ref().is_none_or(|b| cost < b.0) {
-                best = Some((cost, p.clone(), sorted));
+            let first = if sorted.whole() { p.startup } else { cost };
+            let costs = Costs { first, wanted: cost };
+            if beats(&costs, &best) {
+                best = Some((costs, p.clone(), sorted));
             }
             if n == 0 || !self.g.settings.enable_incremental_sort {
                 continue;
             }
             let input = (p.startup, p.total, p.rows, p.width);
             let (startup, total) = self.sorted_further(input, &order[..n], wanted);
-            let cost = cost_for(startup, total, p.rows, wanted);
-            if best.as_ref().is_none_or(|b| cost < b.0) {
+            let costs = Costs { first: startup, wanted: cost_for(startup, total, p.rows, wanted) };
+            if beats(&costs, &best) {
                 let begins = Presorted { elements: order[..n].to_vec(), startup, total };
-                best = Some((cost, p.clone(), InOrder::Begins(begins)));
+                best = Some((costs, p.clone(), InOrder::Begins(begins)));
             }
         }
         best.map(|(_, p, s)| (p, s))
@@ -356,7 +378,6 @@ pub(crate) fn plan_upper(
         });
         let hash =
             p.total * 1.0 + p.rows * s.g.settings.cpu_operator_cost * (groups.len() + 4) as f64;
-        let best = ordered_path.min_by(|a, b| a.total.total_cmp(&b.total)).cloned();
         // Groups that come in the order asked for come one by one: a LIMIT is met early.
         in_order = s.q.order_by.iter().all(|k| groups.contains(&k.expr))
             && !s.q.has_windows
@@ -368,6 +389,7 @@ pub(crate) fn plan_upper(
             let wanted = if in_order { wanted } else { 0.0 };
             cost_for(o.startup, total, groups_made.min(o.rows), wanted)
         };
+        let best = ordered_path.min_by(|a, b| sorted_cost(a).total_cmp(&sorted_cost(b))).cloned();
         match best {
             Some(o) if sorted_cost(&o) < hash && s.q.grouping_sets.len() <= 1 => {
                 (s.create(&o)?, InOrder::Whole)

@@ -41,6 +41,13 @@ fn a_sub_select_in_a_condition_costs_each_time() {
         "Index Scan using o_pkey on o",
         "SELECT id FROM (SELECT *, max(total) OVER (PARTITION BY day) m FROM o) s WHERE total >= m ORDER BY id LIMIT 5",
     );
+    // Whether one row is expected or more: the first comes sooner so.
+    check(
+        &mut s,
+        "SELECT id FROM o WHERE id = (SELECT max(id) FROM o x WHERE x.day = o.day) ORDER BY id LIMIT 5",
+        "Index Scan using o_pkey on o",
+        "SELECT max(id) FROM o GROUP BY day ORDER BY 1 LIMIT 5",
+    );
     // Cheap conditions are asked first, and of what they leave alone the sub-select is run.
     check(
         &mut s,
@@ -90,7 +97,7 @@ fn in_of_rows_that_depend_on_the_row_around_is_a_join() {
         ("id = ANY (SELECT c + 0 FROM o WHERE o.day = region)", "Join"),
         ("(id, region) IN (SELECT c, day FROM o WHERE total > region)", "Join"),
         ("region * 11 > SOME (SELECT day FROM o WHERE o.c = c.id)", "Join"),
-        ("id IN (SELECT DISTINCT c FROM o WHERE total > region * 49)", "SubPlan"),
+        ("id IN (SELECT DISTINCT c FROM o WHERE total > region * 49)", "Join"),
         (
             "id IN (SELECT c FROM o WHERE total > region * 49 GROUP BY c HAVING count(*) > 2)",
             "SubPlan",
@@ -174,4 +181,11 @@ fn different_rows_and_groups_come_in_order() {
             ),
         );
     }
+    // The first groups of a join come first in a nested loop, whatever all of them would cost.
+    check(
+        &mut s,
+        "SELECT a.id, a.total, count(b.id) FROM o a LEFT JOIN o b ON b.c = a.day GROUP BY a.id ORDER BY a.id LIMIT 5",
+        "GroupAggregate Group Key: a.id, a.total -> Nested Loop Left Join -> Index Scan using o_pkey on o a",
+        "SELECT id, total, (SELECT count(*) FROM o b WHERE b.c = a.day) FROM o a ORDER BY id LIMIT 5",
+    );
 }
