@@ -22,6 +22,7 @@ use super::sample::SampleCode;
 use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::{SetOpNode, SetOpWork};
 use super::sort::{Key, KeyPlace, SortNode};
+use super::sorted_set_op::SortedSetOpNode;
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
 use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
 use super::{Cx, Node, NodeStats, Told};
@@ -113,6 +114,20 @@ fn keys(list: &[PlanSortKey]) -> Result<Vec<Key>> {
             })
         })
         .collect()
+}
+
+/// Keys that are columns.
+fn slot_places(list: &[PlanSortKey]) -> Result<Vec<KeyPlace>> {
+    let place = |k: &PlanSortKey| match &k.expr {
+        Expr::Slot { index, ty } => Ok(KeyPlace {
+            slot: *index,
+            ty: ty.oid,
+            descending: k.descending,
+            nulls_first: k.nulls_first,
+        }),
+        _ => base::bail!(INTERNAL_ERROR, "an order is by what is not a column"),
+    };
+    list.iter().map(place).collect()
 }
 
 /// The types of the two sides, if values of both are compared as moments.
@@ -504,7 +519,11 @@ impl Builder<'_> {
                     batch: Batch::new(),
                 })
             }
-            NodeKind::SetOp { op, all, left, right } => Box::new(SetOpNode {
+            NodeKind::SetOp { op, all, left, right, order } if !order.is_empty() => {
+                let sides = (self.node(left)?, self.node(right)?);
+                Box::new(SortedSetOpNode::new((*op, *all), sides.0, sides.1, slot_places(order)?))
+            }
+            NodeKind::SetOp { op, all, left, right, .. } => Box::new(SetOpNode {
                 op: *op,
                 all: *all,
                 types: types_of(left),
@@ -519,17 +538,7 @@ impl Builder<'_> {
             }),
             NodeKind::MergeAppend { inputs, keys } => {
                 let nodes = inputs.iter().map(|i| self.node(i)).collect::<Result<_>>()?;
-                let place = |k: &PlanSortKey| match &k.expr {
-                    Expr::Slot { index, ty } => Ok(KeyPlace {
-                        slot: *index,
-                        ty: ty.oid,
-                        descending: k.descending,
-                        nulls_first: k.nulls_first,
-                    }),
-                    _ => base::bail!(INTERNAL_ERROR, "a merge is by what is not a column"),
-                };
-                let keys = keys.iter().map(place).collect::<Result<_>>()?;
-                Box::new(MergeAppendNode::new(nodes, keys, p.columns.len()))
+                Box::new(MergeAppendNode::new(nodes, slot_places(keys)?, p.columns.len()))
             }
             NodeKind::RecursiveUnion { cte, all, left, right } => Box::new(RecursiveNode {
                 cte: *cte,

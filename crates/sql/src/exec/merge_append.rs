@@ -5,6 +5,7 @@ use super::sort::{KeyPlace, compare_rows};
 use super::{Cx, Node};
 use base::Result;
 use std::cmp::Ordering;
+use types::Datum;
 
 /// So many rows are asked of an input at first, then twice as many each time: a LIMIT wants few of each, and each may be far to find.
 const FIRST_ROWS: usize = 1;
@@ -22,13 +23,29 @@ impl Ordered {
         Ordered { node, rows: Batch::new(), at: 0, ask: FIRST_ROWS }
     }
     /// Sees to it that a row is in hand; false: there is none left.
-    fn fill(&mut self, cx: &Cx<'_>) -> Result<bool> {
+    pub(crate) fn fill(&mut self, cx: &Cx<'_>) -> Result<bool> {
         if self.at >= self.rows.len() {
             self.node.next(cx, &mut self.rows, self.ask)?;
             self.at = 0;
             self.ask = (self.ask * 2).min(BATCH_ROWS);
         }
         Ok(!self.rows.is_empty())
+    }
+    /// The row in hand.
+    pub(crate) fn row(&self) -> &[Datum] {
+        self.rows.row(self.at)
+    }
+    /// Leaves the row in hand.
+    pub(crate) fn pass(&mut self) {
+        self.at += 1;
+    }
+    pub(crate) fn let_go(&mut self) {
+        self.node.let_go();
+    }
+    pub(crate) fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        (self.at, self.ask) = (0, FIRST_ROWS);
+        self.rows.truncate(0);
+        self.node.rescan(cx)
     }
 }
 
@@ -52,15 +69,11 @@ impl MergeAppendNode {
         MergeAppendNode { inputs, keys, width, heads: Vec::new(), started: false }
     }
 
-    fn row(&self, input: usize) -> &[types::Datum] {
-        let i = &self.inputs[input];
-        i.rows.row(i.at)
-    }
-
     /// Puts an input with a row in hand where it belongs.
     fn place(&mut self, input: usize) {
         let later = |other: &usize| {
-            let order = compare_rows(&self.keys, self.row(*other), self.row(input));
+            let rows = (self.inputs[*other].row(), self.inputs[input].row());
+            let order = compare_rows(&self.keys, rows.0, rows.1);
             order.then(other.cmp(&input)) == Ordering::Greater
         };
         let at = self.heads.partition_point(later);
@@ -84,7 +97,7 @@ impl Node for MergeAppendNode {
             let Some(i) = self.heads.pop() else { break };
             let input = &mut self.inputs[i];
             out.push_values(input.rows.row_mut(input.at).iter_mut().map(std::mem::take));
-            input.at += 1;
+            input.pass();
             if input.fill(cx)? {
                 self.place(i);
             }
@@ -92,16 +105,11 @@ impl Node for MergeAppendNode {
         Ok(())
     }
     fn let_go(&mut self) {
-        self.inputs.iter_mut().for_each(|i| i.node.let_go());
+        self.inputs.iter_mut().for_each(Ordered::let_go);
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.started = false;
-        for i in &mut self.inputs {
-            (i.at, i.ask) = (0, FIRST_ROWS);
-            i.rows.truncate(0);
-            i.node.rescan(cx)?;
-        }
-        Ok(())
+        self.inputs.iter_mut().try_for_each(|i| i.rescan(cx))
     }
     fn set_bound(&mut self, rows: Option<usize>) {
         self.inputs.iter_mut().for_each(|i| i.node.set_bound(rows));

@@ -41,6 +41,7 @@ mod scan;
 mod set_op;
 mod sort;
 mod sort_run;
+mod sorted_set_op;
 mod store;
 mod sub_plan;
 mod temp_files;

@@ -1,13 +1,14 @@
 //! EXPLAIN: a plan as text, in PostgreSQL's form, and as a tree ([`explain_tree`](super::explain_tree)).
 
 mod bitmap;
+mod conditions;
 mod hash;
 mod sub_plans;
 
 use super::explain_tree::{Detail, Figure, Members, Shown, Tree, is_disabled, members};
 use super::print::Printer;
 use super::window_line::{window_line, with_window_name};
-use super::{AggregateStrategy, IndexKey, NodeKind, Plan, PlanNode, TableScan};
+use super::{AggregateStrategy, NodeKind, Plan, PlanNode};
 use crate::exec::NodeStats;
 use crate::query::{Command, JoinKind, SetOp};
 use engine::catalog::model::Table;
@@ -175,34 +176,6 @@ fn explain(plan: &Plan, options: ExplainOptions, stats: &[NodeStats], env: &dyn 
 }
 
 impl<'a> Explain<'a> {
-    fn printer(&self, columns: &'a [Expr]) -> Printer<'a> {
-        Printer::new(self.plan, columns, self.env)
-    }
-
-    fn print(&self, e: &Expr, columns: &'a [Expr]) -> String {
-        let mut p = self.printer(columns);
-        p.expr(e);
-        p.finish_top()
-    }
-
-    fn sort_keys(&self, keys: &[super::PlanSortKey], columns: &'a [Expr]) -> Detail {
-        let list = keys.iter().map(|k| {
-            let mut p = self.printer(columns);
-            p.expr(&k.expr);
-            let mut s = p.finish_column();
-            if k.descending {
-                s.push_str(" DESC");
-                if !k.nulls_first {
-                    s.push_str(" NULLS LAST");
-                }
-            } else if k.nulls_first {
-                s.push_str(" NULLS FIRST");
-            }
-            s
-        });
-        Detail::List(list.collect())
-    }
-
     fn numbers(&self, n: &PlanNode, id: usize) -> String {
         let mut s = String::new();
         if self.options.costs {
@@ -304,28 +277,6 @@ impl<'a> Explain<'a> {
         out
     }
 
-    fn scan_name(scan: &TableScan) -> String {
-        let name = &scan.table.name;
-        if scan.alias.is_empty() || scan.alias == *name {
-            Printer::quoted(name)
-        } else {
-            format!("{} {}", Printer::quoted(name), Printer::quoted(&scan.alias))
-        }
-    }
-
-    fn index_condition(&self, keys: &[IndexKey], columns: &'a [Expr]) -> Option<String> {
-        let mut seen: Vec<&Expr> = Vec::new();
-        let mut list = Vec::new();
-        for k in keys {
-            if !seen.contains(&&k.printed) {
-                seen.push(&k.printed);
-                list.push(k.printed.clone());
-            }
-        }
-        let e = super::create::and_all(list)?;
-        Some(self.print(&e, columns))
-    }
-
     /// A node and what hangs on it; conditions of filters above it are given down.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of node")]
     fn node(&mut self, n: &'a PlanNode, mut above: Vec<String>) -> Shown {
@@ -363,7 +314,7 @@ impl<'a> Explain<'a> {
             }
             NodeKind::Filter { input, filter } => {
                 let links = self.links(n);
-                above.push(self.print(filter, cols(input)));
+                above.push(self.condition(filter, input));
                 let mut s = self.node(input, above);
                 s.children.extend(links);
                 s.numbers = self.numbers(n, id);
@@ -379,10 +330,10 @@ impl<'a> Explain<'a> {
             }
             NodeKind::SeqScan(s) => {
                 if let Some(f) = &s.filter {
-                    add("Filter", self.print(f, cols(n)).into());
+                    add("Filter", self.condition(f, n).into());
                 }
                 json.extend(self.target(&s.table, &s.alias));
-                (format!("Seq Scan on {}", Self::scan_name(s)), "Seq Scan")
+                (format!("Seq Scan on {}", self.scan_name(s)), "Seq Scan")
             }
             NodeKind::SampleScan { scan, told, .. } => {
                 let percent = self.print(&told.percent, &[]);
@@ -393,20 +344,20 @@ impl<'a> Explain<'a> {
                 }
                 add("Sampling", asked.into());
                 if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)).into());
+                    add("Filter", self.condition(f, n).into());
                 }
                 json.extend(self.target(&scan.table, &scan.alias));
                 also.push(("Sampling Method", told.method.name().into()));
                 also.push(("Sampling Parameters", Tree::List(vec![percent])));
                 also.extend(seed.map(|seed| ("Repeatable Seed", seed.into())));
-                (format!("Sample Scan on {}", Self::scan_name(scan)), "Sample Scan")
+                (format!("Sample Scan on {}", self.scan_name(scan)), "Sample Scan")
             }
             NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
-                if let Some(c) = self.index_condition(keys, cols(n)) {
+                if let Some(c) = self.index_condition(keys, n) {
                     add("Index Cond", c.into());
                 }
                 if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)).into());
+                    add("Filter", self.condition(f, n).into());
                 }
                 let direction = if *backward { "Backward" } else { "Forward" };
                 json.push(("Scan Direction", direction.into()));
@@ -417,32 +368,32 @@ impl<'a> Explain<'a> {
                 let title = format!(
                     "{kind}{way} using {} on {}",
                     Printer::quoted(&index.name),
-                    Self::scan_name(scan)
+                    self.scan_name(scan)
                 );
                 (title, kind)
             }
             NodeKind::BitmapScan { scan, arms } => {
-                details.extend(self.bitmap_conditions(scan, arms, cols(n)));
+                details.extend(self.bitmap_conditions(scan, arms, n));
                 json.extend(self.target(&scan.table, &scan.alias));
-                (format!("Bitmap Heap Scan on {}", Self::scan_name(scan)), "Bitmap Heap Scan")
+                (format!("Bitmap Heap Scan on {}", self.scan_name(scan)), "Bitmap Heap Scan")
             }
             NodeKind::TidScan { scan, printed, .. } => {
-                add("TID Cond", self.print(printed, cols(n)).into());
+                add("TID Cond", self.condition(printed, n).into());
                 if let Some(f) = &scan.filter {
-                    add("Filter", self.print(f, cols(n)).into());
+                    add("Filter", self.condition(f, n).into());
                 }
                 json.extend(self.target(&scan.table, &scan.alias));
-                (format!("Tid Scan on {}", Self::scan_name(scan)), "Tid Scan")
+                (format!("Tid Scan on {}", self.scan_name(scan)), "Tid Scan")
             }
             NodeKind::TidRangeScan { scan, printed, rest, .. } => {
                 if let Some(c) = printed {
-                    add("TID Cond", self.print(c, cols(n)).into());
+                    add("TID Cond", self.condition(c, n).into());
                 }
                 if let Some(f) = rest {
-                    add("Filter", self.print(f, cols(n)).into());
+                    add("Filter", self.condition(f, n).into());
                 }
                 json.extend(self.target(&scan.table, &scan.alias));
-                (format!("Tid Range Scan on {}", Self::scan_name(scan)), "Tid Range Scan")
+                (format!("Tid Range Scan on {}", self.scan_name(scan)), "Tid Range Scan")
             }
             NodeKind::FunctionScan { calls, alias, .. } => {
                 let name = calls.first().map_or_else(String::new, |c| match &c.call {
@@ -505,7 +456,7 @@ impl<'a> Explain<'a> {
             | NodeKind::MergeJoin { kind, left, right, on, filter, .. } => {
                 let both: Vec<Expr> = left.columns.iter().chain(&right.columns).cloned().collect();
                 let shown = |e: &Expr| {
-                    let mut p = Printer::new(self.plan, &both, self.env);
+                    let mut p = self.printer(&both);
                     p.expr(e);
                     p.finish_top()
                 };
@@ -552,7 +503,7 @@ impl<'a> Explain<'a> {
             NodeKind::Sort { input, keys, presorted } => {
                 add("Sort Key", self.sort_keys(keys, cols(input)));
                 if *presorted > 0 {
-                    add("Presorted Key", self.sort_keys(&keys[..*presorted], cols(input)));
+                    add("Presorted Key", self.elements(&keys[..*presorted], cols(input)).into());
                     ("Incremental Sort".to_owned(), "Incremental Sort")
                 } else {
                     ("Sort".to_owned(), "Sort")
@@ -607,15 +558,17 @@ impl<'a> Explain<'a> {
                 ("WindowAgg".to_owned(), "WindowAgg")
             }
             NodeKind::Unique { .. } => ("Unique".to_owned(), "Unique"),
-            NodeKind::SetOp { op, all, .. } => {
+            NodeKind::SetOp { op, all, order, .. } => {
                 let word = match op {
                     SetOp::Intersect => "Intersect",
                     _ => "Except",
                 };
                 let all = if *all { " All" } else { "" };
-                json.push(("Strategy", "Hashed".into()));
+                let (strategy, hash) =
+                    if order.is_empty() { ("Hashed", "Hash") } else { ("Sorted", "") };
+                json.push(("Strategy", strategy.into()));
                 json.push(("Command", format!("{word}{all}").into()));
-                (format!("HashSetOp {word}{all}"), "SetOp")
+                (format!("{hash}SetOp {word}{all}"), "SetOp")
             }
             NodeKind::Append { .. } => ("Append".to_owned(), "Append"),
             NodeKind::MergeAppend { inputs, keys } => {
@@ -713,10 +666,8 @@ impl<'a> Explain<'a> {
                 children.push((None, s));
             }
         }
-        if let NodeKind::BitmapScan { arms, .. } = &n.kind
-            && let [(index, keys)] = &arms[..]
-        {
-            children.push((None, self.bitmap_index(index, keys, cols(n))));
+        if let NodeKind::BitmapScan { arms, .. } = &n.kind {
+            children.extend(self.bitmap_indexes(arms, n).map(|shown| (None, shown)));
         }
         if matches!(&n.kind, NodeKind::Modify(m) if m.input.is_none()) {
             let numbers = if self.options.costs {
@@ -761,9 +712,9 @@ impl<'a> Explain<'a> {
         let list: Vec<String> = keys
             .iter()
             .map(|k| {
-                let mut l = Printer::new(self.plan, left, self.env);
+                let mut l = self.printer(left);
                 l.expr(&k.left);
-                let mut r = Printer::new(self.plan, right, self.env);
+                let mut r = self.printer(right);
                 r.expr(&k.right);
                 format!("({} = {})", l.finish_column(), r.finish_column())
             })

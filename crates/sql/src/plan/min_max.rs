@@ -1,6 +1,6 @@
 //! `SELECT min(a), max(b) FROM t`: each by a sub-select of its own that reads one end of an index.
 
-use super::merge_append::is_union_all;
+use super::ordered_sets::is_union_all;
 use super::prep::{Global, plan_level};
 use super::query_walk::shift_with_levels;
 use super::sub_links::constant;

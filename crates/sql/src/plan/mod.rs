@@ -29,12 +29,12 @@ mod join_paths;
 mod joins;
 mod key_joins;
 mod lateral_pull_up;
-mod merge_append;
 mod min_max;
 mod missing_rows;
 mod modify;
 mod or_clauses;
 mod or_paths;
+mod ordered_sets;
 mod outer_joins;
 mod output_facts;
 mod path;
@@ -558,6 +558,8 @@ pub enum NodeKind {
         all: bool,
         left: Box<PlanNode>,
         right: Box<PlanNode>,
+        /// The order in which both sides come, of all columns, as slots; empty: in none.
+        order: Vec<PlanSortKey>,
     },
     Append {
         inputs: Vec<PlanNode>,

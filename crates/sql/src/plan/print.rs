@@ -5,18 +5,47 @@ use expr::tree::{CallForm, SubLinkKind};
 use expr::{BoolTestKind, Constant, Expr};
 use types::{Datum, Env, oids};
 
+/// With which columns the relation is named.
+#[derive(Clone, Copy)]
+pub(crate) enum Qualified<'a> {
+    /// With all, if the statement reads several.
+    OfSeveral,
+    Always,
+    /// As [`Qualified::OfSeveral`], but not with columns of the relation of this name.
+    Others(&'a str),
+}
+
 /// Prints expressions over a node's columns.
 pub(crate) struct Printer<'a> {
     plan: &'a Plan,
     columns: &'a [Expr],
     env: &'a dyn Env,
+    qualified: Qualified<'a>,
     out: String,
     complex: bool,
 }
 
 impl<'a> Printer<'a> {
     pub(crate) fn new(plan: &'a Plan, columns: &'a [Expr], env: &'a dyn Env) -> Printer<'a> {
-        Printer { plan, columns, env, out: String::new(), complex: false }
+        let qualified = Qualified::OfSeveral;
+        Printer { plan, columns, env, qualified, out: String::new(), complex: false }
+    }
+
+    pub(crate) fn qualified(self, qualified: Qualified<'a>) -> Printer<'a> {
+        Printer { qualified, ..self }
+    }
+
+    /// Is the relation of this name in the query named with its columns?
+    fn is_named(&self, alias: &str) -> bool {
+        // Views that are written through stand among them without a name.
+        let shown = |n: &&(String, Vec<String>)| !n.0.is_empty() || !n.1.is_empty();
+        let several = || self.plan.names.iter().filter(shown).nth(1).is_some();
+        !alias.is_empty()
+            && match self.qualified {
+                Qualified::OfSeveral => several(),
+                Qualified::Always => true,
+                Qualified::Others(own) => own != alias && several(),
+            }
     }
 
     /// An identifier, quoted where it must be.
@@ -96,9 +125,7 @@ impl<'a> Printer<'a> {
                 if alias.is_empty() && names == ["MERGE_ACTION()"] {
                     return self.push(&names[0]);
                 }
-                // Views that are written through stand among them without a name.
-                let shown = |n: &&(String, Vec<String>)| !n.0.is_empty() || !n.1.is_empty();
-                if self.plan.names.iter().filter(shown).nth(1).is_some() && !alias.is_empty() {
+                if self.is_named(alias) {
                     self.push(&Printer::quoted(alias));
                     self.push(".");
                 }

@@ -2,6 +2,7 @@
 
 use super::finish::limit;
 use super::output_facts::of_set_operation;
+use super::path::DISABLED;
 use super::prep::{CteFrame, Global, placeholder, plan_level};
 use super::selectivity::VarFacts;
 use super::upper::above;
@@ -64,14 +65,10 @@ pub(crate) fn plan_set_operation(
             })
         })
         .collect::<Result<_>>()?;
-    if !keys.is_empty() {
-        let ties = keys.clone();
-        q.set_operation = Some(tree);
-        let wanted = super::upper::wanted_rows(&q, fraction);
-        node = super::merge_append::ordered(g, &q, node, keys, wanted)?;
-        return Ok((limit(&q, node, if q.limit_with_ties { ties } else { Vec::new() })?, facts));
-    }
-    Ok((limit(&q, node, Vec::new())?, facts))
+    let ties = if q.limit_with_ties { keys.clone() } else { Vec::new() };
+    let wanted = super::upper::wanted_rows(&q, fraction);
+    node = super::ordered_sets::ordered(g, &q, &tree, node, keys, wanted)?;
+    Ok((limit(&q, node, ties)?, facts))
 }
 
 fn plan_tree(
@@ -168,14 +165,16 @@ fn plan_own(
                 grouping: Vec::new(),
                 filter: None,
             });
-            n.startup_cost = n.total_cost + n.rows * 0.005;
+            let hash = if g.settings.enable_hashagg { 0.0 } else { DISABLED };
+            n.startup_cost = n.total_cost + n.rows * 0.005 + hash;
             n.total_cost = n.startup_cost + n.rows * 0.01;
             Ok((n, facts))
         }
         SetOperation::Node { op, all, left, right, .. } => {
             let (l, left) = plan_tree(g, q, left, 0.0)?;
             let (r, right) = plan_tree(g, q, right, 0.0)?;
-            let total = l.total_cost + r.total_cost + (l.rows + r.rows) * 0.01;
+            let hash = if g.settings.enable_hashagg { 0.0 } else { DISABLED };
+            let total = l.total_cost + r.total_cost + (l.rows + r.rows) * 0.01 + hash;
             let rows = if *op == SetOp::Intersect { l.rows.min(r.rows) } else { l.rows };
             let facts = of_set_operation(*op, *all, &left, &right, rows);
             let node = PlanNode {
@@ -184,7 +183,13 @@ fn plan_own(
                 startup_cost: total,
                 total_cost: total,
                 width: l.width,
-                kind: NodeKind::SetOp { op: *op, all: *all, left: Box::new(l), right: Box::new(r) },
+                kind: NodeKind::SetOp {
+                    op: *op,
+                    all: *all,
+                    left: Box::new(l),
+                    right: Box::new(r),
+                    order: Vec::new(),
+                },
             };
             Ok((node, facts))
         }

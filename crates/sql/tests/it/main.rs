@@ -89,6 +89,7 @@ mod sequences;
 mod server_files;
 mod sessions;
 mod set_operations;
+mod set_orders;
 mod set_types;
 mod sets_in_values;
 mod settings_of_constants;

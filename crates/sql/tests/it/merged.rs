@@ -53,7 +53,6 @@ fn arms_with_an_index_are_merged() {
     let sorted = [
         "SELECT * FROM ab ORDER BY t LIMIT 5",
         "SELECT * FROM ab ORDER BY id + 1 LIMIT 5",
-        "SELECT * FROM (SELECT * FROM a UNION SELECT * FROM c) u ORDER BY id LIMIT 5",
         "SELECT * FROM (SELECT * FROM ab LIMIT 50) u ORDER BY id LIMIT 5",
         "SELECT max(t) FROM ab",
     ];

@@ -128,7 +128,7 @@ fn locks_reach_through_a_view_to_the_rows_that_are_asked_for() {
         ),
         (
             "EXPLAIN (COSTS OFF) SELECT * FROM v WHERE x = 2 FOR UPDATE",
-            "LockRows\n  ->  Seq Scan on a\n        Filter: ((a.id < 4) AND (a.v = 2))",
+            "LockRows\n  ->  Seq Scan on a\n        Filter: ((id < 4) AND (v = 2))",
         ),
     ]);
     s.run_each(&["COMMIT"]);

@@ -25,8 +25,8 @@ fn a_queue_takes_its_oldest_through_the_index() {
     let db = database();
     let mut s = db.session();
     for (column, scan) in [
-        ("id", "Index Scan using t_pkey on t\n        Index Cond: (t.id = \"ANY_subquery\".id)"),
-        ("ctid", "Tid Scan on t\n        TID Cond: (t.ctid = \"ANY_subquery\".ctid)"),
+        ("id", "Index Scan using t_pkey on t\n        Index Cond: (id = \"ANY_subquery\".id)"),
+        ("ctid", "Tid Scan on t\n        TID Cond: (ctid = \"ANY_subquery\".ctid)"),
     ] {
         let take = format!(
             "DELETE FROM t WHERE {column} IN (SELECT {column} FROM t ORDER BY id LIMIT 2 FOR UPDATE SKIP LOCKED)"

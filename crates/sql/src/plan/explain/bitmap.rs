@@ -2,48 +2,52 @@
 
 use super::super::explain_tree::{Detail, Shown};
 use super::super::print::Printer;
-use super::super::{IndexKey, TableScan};
+use super::super::{IndexKey, PlanNode, TableScan};
 use super::Explain;
 use engine::catalog::model::Index;
-use expr::Expr;
 use std::sync::Arc;
 
 type Arm = (Arc<Index>, Vec<IndexKey>);
 
 impl<'a> Explain<'a> {
-    /// The conditions of a bitmap scan. Of several indexes these stand in one line; one has a node of its own ([`Self::bitmap_index`]).
+    /// The conditions of a bitmap scan: what the indexes were asked, of pages of which not every row was noted; and what is asked of each row.
     pub(super) fn bitmap_conditions(
         &self,
         scan: &TableScan,
         arms: &[Arm],
-        columns: &'a [Expr],
+        n: &'a PlanNode,
     ) -> Vec<(String, Detail)> {
         let mut out: Vec<(String, Detail)> = Vec::new();
-        let condition = |keys: &[IndexKey]| self.index_condition(keys, columns);
-        if let [(_, keys)] = arms {
-            out.extend(condition(keys).map(|c| ("Recheck Cond".to_owned(), c.into())));
+        let asked: Vec<String> =
+            arms.iter().filter_map(|(_, keys)| self.index_condition(keys, n)).collect();
+        if asked.len() == arms.len() {
+            let any = asked.join(" OR ");
+            let any = if asked.len() > 1 { format!("({any})") } else { any };
+            out.push(("Recheck Cond".to_owned(), any.into()));
         }
         if let Some(f) = &scan.filter {
-            out.push(("Filter".to_owned(), self.print(f, columns).into()));
-        }
-        if arms.len() > 1 {
-            let one = |(i, k): &Arm| {
-                format!("{} {}", Printer::quoted(&i.name), condition(k).unwrap_or_default())
-            };
-            let list: Vec<String> = arms.iter().map(one).collect();
-            out.push(("Recheck".to_owned(), list.join(" OR ").into()));
+            out.push(("Filter".to_owned(), self.condition(f, n).into()));
         }
         out
     }
 
-    /// The scan of the only index.
-    pub(super) fn bitmap_index(
-        &self,
-        index: &Index,
-        keys: &[IndexKey],
-        columns: &'a [Expr],
-    ) -> Shown {
-        let condition = self.index_condition(keys, columns);
+    /// The scans of the indexes.
+    pub(super) fn bitmap_indexes(&self, arms: &[Arm], n: &'a PlanNode) -> Option<Shown> {
+        let one = |(index, keys): &Arm| self.bitmap_index(index, keys, n);
+        match arms {
+            [] => None,
+            [arm] => Some(one(arm)),
+            _ => Some(Shown {
+                title: "BitmapOr".to_owned(),
+                name: "BitmapOr",
+                children: arms.iter().map(|arm| (None, one(arm))).collect(),
+                ..Shown::default()
+            }),
+        }
+    }
+
+    fn bitmap_index(&self, index: &Index, keys: &[IndexKey], n: &'a PlanNode) -> Shown {
+        let condition = self.index_condition(keys, n);
         Shown {
             title: format!("Bitmap Index Scan on {}", Printer::quoted(&index.name)),
             name: "Bitmap Index Scan",

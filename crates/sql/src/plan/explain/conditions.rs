@@ -1,0 +1,114 @@
+//! How a plan names tables, and columns in conditions and orders.
+
+use super::super::explain_tree::Detail;
+use super::super::print::{Printer, Qualified};
+use super::super::{IndexKey, NodeKind, PlanNode, PlanSortKey, TableScan};
+use super::Explain;
+use expr::Expr;
+
+/// The name under which a scan's rows go in the query.
+fn scanned(n: &PlanNode) -> Option<&str> {
+    let named = |alias: &'_ str| !alias.is_empty();
+    match &n.kind {
+        NodeKind::SeqScan(scan)
+        | NodeKind::SampleScan { scan, .. }
+        | NodeKind::IndexScan { scan, .. }
+        | NodeKind::BitmapScan { scan, .. }
+        | NodeKind::TidScan { scan, .. }
+        | NodeKind::TidRangeScan { scan, .. } => {
+            Some(if named(&scan.alias) { &scan.alias } else { &scan.table.name })
+        }
+        NodeKind::CteScan { alias, name, .. } | NodeKind::WorkTableScan { alias, name, .. } => {
+            Some(if named(alias) { alias } else { name })
+        }
+        NodeKind::FunctionScan { alias, .. } | NodeKind::ValuesScan { alias, .. } => Some(alias),
+        NodeKind::Filter { input, .. } | NodeKind::Project { input, .. } => scanned(input),
+        _ => None,
+    }
+}
+
+impl<'a> Explain<'a> {
+    /// A table and its name in the query, if that is another; VERBOSE says its schema.
+    pub(super) fn scan_name(&self, scan: &TableScan) -> String {
+        let table = &scan.table;
+        let mut out = String::new();
+        if self.options.verbose {
+            out.push_str(&Printer::quoted(&table.namespace_name));
+            out.push('.');
+        }
+        out.push_str(&Printer::quoted(&table.name));
+        if !scan.alias.is_empty() && scan.alias != table.name {
+            out.push(' ');
+            out.push_str(&Printer::quoted(&scan.alias));
+        }
+        out
+    }
+
+    /// Expressions over these columns. VERBOSE names the relation with each, as PostgreSQL does.
+    pub(super) fn printer<'c>(&self, columns: &'c [Expr]) -> Printer<'c>
+    where
+        'a: 'c,
+    {
+        let p = Printer::new(self.plan, columns, self.env);
+        if self.options.verbose { p.qualified(Qualified::Always) } else { p }
+    }
+
+    pub(super) fn print(&self, e: &Expr, columns: &'a [Expr]) -> String {
+        let mut p = self.printer(columns);
+        p.expr(e);
+        p.finish_top()
+    }
+
+    /// A condition over a node's rows: a scan need not say whose its own columns are.
+    pub(super) fn condition(&self, e: &Expr, n: &'a PlanNode) -> String {
+        let mut p = self.printer(&n.columns);
+        if let Some(own) = scanned(n).filter(|_| !self.options.verbose) {
+            p = p.qualified(Qualified::Others(own));
+        }
+        p.expr(e);
+        p.finish_top()
+    }
+
+    /// What an index is asked.
+    pub(super) fn index_condition(&self, keys: &[IndexKey], n: &'a PlanNode) -> Option<String> {
+        let mut list: Vec<Expr> = Vec::new();
+        for k in keys {
+            if !list.contains(&k.printed) {
+                list.push(k.printed.clone());
+            }
+        }
+        let e = super::super::create::and_all(list)?;
+        Some(self.condition(&e, n))
+    }
+
+    /// An order, each element with its direction where that is not the usual.
+    pub(super) fn sort_keys(&self, keys: &[PlanSortKey], columns: &'a [Expr]) -> Detail {
+        let directed = |(k, mut s): (&PlanSortKey, String)| {
+            s.push_str(match (k.descending, k.nulls_first) {
+                (true, true) => " DESC",
+                (true, false) => " DESC NULLS LAST",
+                (false, true) => " NULLS FIRST",
+                (false, false) => "",
+            });
+            s
+        };
+        Detail::List(keys.iter().zip(self.elements(keys, columns)).map(directed).collect())
+    }
+
+    /// The elements of an order alone; what was computed below stands in parentheses.
+    pub(super) fn elements(&self, keys: &[PlanSortKey], columns: &'a [Expr]) -> Vec<String> {
+        let below = |e: &Expr| match e {
+            Expr::Slot { index, .. } => columns.get(*index),
+            _ => None,
+        };
+        let element = |k: &PlanSortKey| {
+            let mut p = self.printer(columns);
+            p.expr(&k.expr);
+            match below(&k.expr) {
+                Some(Expr::Var { .. }) | None => p.finish_column(),
+                Some(_) => format!("({})", p.finish_top()),
+            }
+        };
+        keys.iter().map(element).collect()
+    }
+}
