@@ -149,9 +149,26 @@ impl JoinSpace<'_, '_> {
                 op: k.op,
                 value: k.value.as_ref().map(|v| self.outer_to_params(v, mine)),
                 then: k.then.as_ref().map(|v| self.outer_to_params(v, mine)),
-                printed: self.shifted(&k.printed),
+                printed: self.shifted(&self.key_first(&k.printed, mine)),
             })
             .collect()
+    }
+
+    /// A condition as EXPLAIN shows it with an index: the index's column on the left.
+    fn key_first(&self, e: &Expr, mine: RelSet) -> Expr {
+        let mut e = e.clone();
+        if let Expr::Call { args, operator, .. } = &mut e
+            && let [left, right] = &args[..]
+            && self.rels_of(right).overlaps(mine)
+            && !self.rels_of(left).overlaps(mine)
+            && let Some(commuted) = types::registry::operator(base::Oid(*operator))
+                .map(|o| o.commutator.0)
+                .filter(|o| *o != 0)
+        {
+            args.swap(0, 1);
+            *operator = commuted;
+        }
+        e
     }
 
     /// Makes the nodes of a path.

@@ -6,7 +6,7 @@ mod hash;
 mod sub_plans;
 
 use super::explain_tree::{Detail, Figure, Members, Shown, Tree, is_disabled, members};
-use super::print::Printer;
+use super::print::{Given, Printer};
 use super::window_line::{window_line, with_window_name};
 use super::{AggregateStrategy, NodeKind, Plan, PlanNode};
 use crate::exec::NodeStats;
@@ -42,6 +42,7 @@ struct Explain<'a> {
     sub_ids: Vec<usize>,
     cte_ids: Vec<usize>,
     shown_sub_plans: Vec<bool>,
+    params: Vec<Given>,
 }
 
 /// The lines of EXPLAIN's text form.
@@ -171,6 +172,7 @@ fn explain(plan: &Plan, options: ExplainOptions, stats: &[NodeStats], env: &dyn 
         sub_ids,
         cte_ids,
         shown_sub_plans: vec![false; plan.sub_plans.len()],
+        params: conditions::given(plan),
     };
     e.node(&plan.root, Vec::new())
 }

@@ -5,6 +5,9 @@ use expr::tree::{CallForm, SubLinkKind};
 use expr::{BoolTestKind, Constant, Expr};
 use types::{Datum, Env, oids};
 
+/// A parameter of a plan's execution, and of what it is the value, over no row.
+pub(crate) type Given = (usize, Expr);
+
 /// With which columns the relation is named.
 #[derive(Clone, Copy)]
 pub(crate) enum Qualified<'a> {
@@ -21,6 +24,7 @@ pub(crate) struct Printer<'a> {
     columns: &'a [Expr],
     env: &'a dyn Env,
     qualified: Qualified<'a>,
+    params: &'a [Given],
     out: String,
     complex: bool,
 }
@@ -28,7 +32,12 @@ pub(crate) struct Printer<'a> {
 impl<'a> Printer<'a> {
     pub(crate) fn new(plan: &'a Plan, columns: &'a [Expr], env: &'a dyn Env) -> Printer<'a> {
         let qualified = Qualified::OfSeveral;
-        Printer { plan, columns, env, qualified, out: String::new(), complex: false }
+        Printer { plan, columns, env, qualified, params: &[], out: String::new(), complex: false }
+    }
+
+    /// Parameters stand as what they are given.
+    pub(crate) fn with(self, params: &'a [Given]) -> Printer<'a> {
+        Printer { params, ..self }
     }
 
     pub(crate) fn qualified(self, qualified: Qualified<'a>) -> Printer<'a> {
@@ -144,7 +153,14 @@ impl<'a> Printer<'a> {
                 self.push(&format!("CURRENT OF {}", Printer::quoted(cursor)));
             }
             Expr::Param { number, .. } => self.push(&format!("${number}")),
-            Expr::ExecParam { index, .. } => self.push(&format!("${index}")),
+            Expr::ExecParam { index, .. } => match self.params.iter().find(|p| p.0 == *index) {
+                Some((_, given)) => {
+                    let qualified = std::mem::replace(&mut self.qualified, Qualified::Always);
+                    self.expr(given);
+                    self.qualified = qualified;
+                }
+                None => self.push(&format!("${index}")),
+            },
             Expr::Call { function, args, operator, form, ty, .. } => {
                 match (operator, &args[..], form) {
                     (_, [_, current @ Expr::CurrentOf { .. }], _) => self.expr(current),

@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
+use types::Datum;
 
 /// A set of relations of one level.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -438,6 +439,9 @@ impl<'g, 'a> JoinSpace<'g, 'a> {
         below: std::ops::Range<usize>,
         special: Option<usize>,
     ) {
+        if matches!(e, Expr::Const(c) if matches!(c.value, Datum::Bool(true))) {
+            return;
+        }
         let rels = self.rels_of(e);
         let mut required = rels;
         if let Some(s) = special {

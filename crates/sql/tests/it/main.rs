@@ -23,6 +23,7 @@ mod estimates;
 mod evaluated_once;
 mod exists_rows;
 mod explain_makes;
+mod explain_names;
 mod exported_snapshots;
 mod extended;
 mod extensions;

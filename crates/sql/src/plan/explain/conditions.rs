@@ -1,8 +1,8 @@
 //! How a plan names tables, and columns in conditions and orders.
 
 use super::super::explain_tree::Detail;
-use super::super::print::{Printer, Qualified};
-use super::super::{IndexKey, NodeKind, PlanNode, PlanSortKey, TableScan};
+use super::super::print::{Given, Printer, Qualified};
+use super::super::{IndexKey, NodeKind, Plan, PlanNode, PlanSortKey, TableScan};
 use super::Explain;
 use expr::Expr;
 
@@ -27,6 +27,48 @@ fn scanned(n: &PlanNode) -> Option<&str> {
     }
 }
 
+/// What the parameters of a plan's execution are given: columns of a nested loop's outer side, and what a sub-plan is run for.
+pub(super) fn given(plan: &Plan) -> Vec<Given> {
+    let mut out = Vec::new();
+    let nodes = [&plan.root];
+    let subs = plan.sub_plans.iter().map(|s| &s.node);
+    for root in nodes.into_iter().chain(subs).chain(plan.ctes.iter().map(|c| &c.node)) {
+        given_within(root, &mut out);
+    }
+    out
+}
+
+fn given_within(n: &PlanNode, out: &mut Vec<Given>) {
+    let columns: Vec<&Expr> = match &n.children()[..] {
+        [] => n.columns.iter().collect(),
+        inputs => inputs.iter().flat_map(|i| &i.columns).collect(),
+    };
+    let over_no_row = |e: &Expr| {
+        let mut e = e.clone();
+        e.rewrite(&mut |e| {
+            let Expr::Slot { index, .. } = e else { return false };
+            if let Some(column) = columns.get(*index) {
+                *e = (*column).clone();
+            }
+            true
+        });
+        e
+    };
+    if let NodeKind::NestLoop { params, .. } = &n.kind {
+        out.extend(params.iter().map(|(index, e)| (*index, over_no_row(e))));
+    }
+    crate::exec::each_node_expr(n, &mut |e| {
+        e.walk(&mut |e| {
+            if let Expr::SubPlan { args, .. } = e {
+                out.extend(args.iter().map(|(index, e)| (*index, over_no_row(e))));
+            }
+        });
+    });
+    for input in n.children() {
+        given_within(input, out);
+    }
+}
+
 impl<'a> Explain<'a> {
     /// A table and its name in the query, if that is another; VERBOSE says its schema.
     pub(super) fn scan_name(&self, scan: &TableScan) -> String {
@@ -45,11 +87,11 @@ impl<'a> Explain<'a> {
     }
 
     /// Expressions over these columns. VERBOSE names the relation with each, as PostgreSQL does.
-    pub(super) fn printer<'c>(&self, columns: &'c [Expr]) -> Printer<'c>
+    pub(super) fn printer<'c>(&'c self, columns: &'c [Expr]) -> Printer<'c>
     where
         'a: 'c,
     {
-        let p = Printer::new(self.plan, columns, self.env);
+        let p = Printer::new(self.plan, columns, self.env).with(&self.params);
         if self.options.verbose { p.qualified(Qualified::Always) } else { p }
     }
 
