@@ -21,6 +21,7 @@ pub mod explain;
 pub(crate) mod explain_tree;
 mod extended;
 mod finish;
+mod groups;
 mod heap_order;
 mod idle_joins;
 pub(crate) mod implied;

@@ -33,6 +33,7 @@ mod full_catalog;
 mod gathered;
 mod grants;
 mod groups_and_levels;
+mod groups_in_order;
 mod having;
 mod horizons;
 mod idle_joins;
