@@ -53,6 +53,7 @@ mod selectivity;
 mod set_ops;
 mod skip_scan;
 mod sub_links;
+mod sub_select_keys;
 mod tid_paths;
 mod unused_outputs;
 mod upper;

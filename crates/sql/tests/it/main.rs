@@ -96,6 +96,7 @@ mod settings_of_constants;
 mod skip_scans;
 mod statements;
 mod statistics;
+mod sub_selects_by_key;
 mod sub_selects_in_from;
 mod support;
 mod telling;
