@@ -31,6 +31,7 @@ mod joins;
 mod key_joins;
 mod lateral_pull_up;
 mod merge_append;
+mod merge_reach;
 mod min_max;
 mod missing_rows;
 mod modify;

@@ -639,7 +639,7 @@ pub(super) fn same_kind(a: &Datum, b: &Datum) -> bool {
 }
 
 /// How two values of a column are ordered, if they can be compared at all.
-fn order(ty: Oid, a: &Datum, b: &Datum) -> Option<Ordering> {
+pub(super) fn order(ty: Oid, a: &Datum, b: &Datum) -> Option<Ordering> {
     same_kind(a, b).then(|| compare(ty, a, b))
 }
 

@@ -51,6 +51,7 @@ mod materialized;
 mod matviews;
 mod meanwhile;
 mod merge;
+mod merge_reach;
 mod merge_views;
 mod merged;
 mod moments_joined;
