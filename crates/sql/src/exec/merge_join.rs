@@ -128,9 +128,23 @@ impl MergeJoinNode {
         s.have_group = false;
     }
 
-    /// Reads the right rows whose key is that of the present right row.
+    /// Is a NULL among these the first key's, and are those the last of all rows?
+    fn only_nulls_follow(&self, keys: &[Datum]) -> bool {
+        keys.first().is_some_and(Datum::is_null)
+            && self.keys.first().is_some_and(|k| !k.nulls_first)
+    }
+
+    /// Reads the right rows whose key is that of the present right row. What is NULL meets nothing, and is passed over where nobody asks for it.
     fn load_group(&mut self, cx: &Cx<'_>) -> Result<()> {
         let keys = self.keys_of(self.state.right.row(), false, cx)?;
+        if self.kind != JoinKind::Full && keys.iter().any(Datum::is_null) {
+            if self.only_nulls_follow(&keys) {
+                self.state.right.ended = true;
+            } else {
+                self.state.right.advance(&mut *self.right, cx)?;
+            }
+            return Ok(());
+        }
         self.state.group_keys = keys;
         self.state.have_group = true;
         loop {
@@ -210,7 +224,11 @@ impl Node for MergeJoinNode {
             if !self.state.open {
                 let left_keys = self.keys_of(self.state.left.row(), true, cx)?;
                 let has_null = left_keys.iter().any(Datum::is_null);
-                // Bring the right side up to the left row's key.
+                if has_null && !keep_left && self.only_nulls_follow(&left_keys) {
+                    self.state.left.ended = true;
+                    continue;
+                }
+                // Bring the right side up to the left row's key, which a NULL meets none of.
                 loop {
                     if self.state.have_group {
                         if self.compare(&self.state.group_keys, &left_keys).is_lt() {
@@ -219,7 +237,7 @@ impl Node for MergeJoinNode {
                         }
                         break;
                     }
-                    if !self.state.right.present() {
+                    if has_null || !self.state.right.present() {
                         break;
                     }
                     self.load_group(cx)?;

@@ -35,6 +35,7 @@ impl JoinSpace<'_, '_> {
             lateral_args: Vec::new(),
             paths: Vec::new(),
             ordered: false,
+            by_keys: Vec::new(),
             stats: HashMap::new().into(),
             columns: Vec::new(),
         };
@@ -179,6 +180,10 @@ impl JoinSpace<'_, '_> {
                 _ if whole => self.fraction,
                 _ => 0.0,
             };
+            let keys = self.keys_of_sub_select(i, &sub);
+            if !keys.is_empty() {
+                self.rels[i].by_keys = self.plan_by_keys(i, &sub, &keys)?;
+            }
             let level = plan_level(self.g, sub, fraction)?;
             let rel = &mut self.rels[i];
             rel.ordered = ordered;
@@ -291,7 +296,7 @@ fn column_of_values(rows: &[Vec<Expr>], column: usize) -> VarFacts {
 }
 
 /// Puts a condition on a sub-select's output into the sub-select. False: it must stay outside.
-fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
+pub(super) fn push_into(sub: &mut Query, e: &Expr, rte: usize) -> bool {
     if sub.command != Command::Select
         || sub.limit.is_some()
         || sub.offset.is_some()

@@ -232,7 +232,9 @@ impl JoinSpace<'_, '_> {
                 let bounds = bounds.clone();
                 node(NodeKind::TidRangeScan { scan, bounds, printed, rest }, columns)
             }
-            PathKind::Other { rel, quals } => self.create_other(*rel, quals, path)?,
+            PathKind::Other { rel, quals, by_key } => {
+                self.create_other(*rel, quals, *by_key, path)?
+            }
             PathKind::Join(j) => self.create_join(j, path)?,
             PathKind::Sort { input, exprs } => {
                 let input = self.create(input)?;
@@ -278,7 +280,19 @@ impl JoinSpace<'_, '_> {
         }
     }
 
-    fn create_other(&mut self, rel: usize, quals: &[Expr], path: &Path) -> Result<PlanNode> {
+    fn create_other(
+        &mut self,
+        rel: usize,
+        quals: &[Expr],
+        by_key: Option<usize>,
+        path: &Path,
+    ) -> Result<PlanNode> {
+        if let Some(way) = by_key {
+            // The parameters are those of this plan of the sub-select.
+            let level = self.rels[rel].by_keys[way].level.take();
+            self.rels[rel].lateral_args = level.as_ref().map_or(Vec::new(), |l| l.args.clone());
+            self.rels[rel].kind = RelKind::Subquery(level);
+        }
         let rte = self.rels[rel].rte;
         let entry = &self.q.range_table[rte];
         let alias = entry.alias.clone();

@@ -83,7 +83,9 @@ impl JoinSpace<'_, '_> {
                         columns.iter().position(|c| *c == e)
                     })
                     .collect();
+                let rows = self.groups_of(on.iter(), node.rows);
                 node = above(node, columns.clone(), |input| NodeKind::Unique { input, keys });
+                node.rows = rows;
             }
         }
         let done = sorted || late || matches!(self.q.distinct, Distinct::On(_));
@@ -171,7 +173,9 @@ impl JoinSpace<'_, '_> {
                 .iter()
                 .filter_map(|e| columns.iter().position(|c| *c == self.shifted(e)))
                 .collect();
+            let rows = self.groups_of(on.iter(), node.rows);
             node = above(node, columns, |input| NodeKind::Unique { input, keys });
+            node.rows = rows;
         }
         Ok(node)
     }

@@ -207,7 +207,11 @@ impl JoinSpace<'_, '_> {
                     add_path(
                         &mut paths,
                         Path {
-                            kind: PathKind::Other { rel: i, quals: rel.quals.clone() },
+                            kind: PathKind::Other {
+                                rel: i,
+                                quals: rel.quals.clone(),
+                                by_key: None,
+                            },
                             rels: RelSet::one(i),
                             rows: rel.rows,
                             startup,
@@ -217,6 +221,9 @@ impl JoinSpace<'_, '_> {
                             width,
                         },
                     );
+                    for path in self.paths_by_keys(i, qual_cost) {
+                        add_path(&mut paths, path);
+                    }
                 }
             }
             self.rels[i].paths = paths;

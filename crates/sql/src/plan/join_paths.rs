@@ -383,17 +383,21 @@ impl JoinSpace<'_, '_> {
             rights.extend(
                 right.iter().filter(|p| p.param.is_empty() && ordered(&p.keys, &rw)).cloned(),
             );
+            let (left_reach, right_reach) = self.merge_reach(kind, &merge_keys[0]);
             for r in rights {
                 let s = self.g.settings;
-                let total = ls.total
-                    + r.total
-                    + (ls.rows + r.rows) * s.cpu_operator_cost * merge_keys.len() as f64
+                let part = |p: &Path, of: f64| p.startup + (p.total - p.startup) * of;
+                let compared = ls.rows * left_reach.last + r.rows * right_reach.last;
+                let startup = part(&ls, left_reach.first) + part(&r, right_reach.first);
+                let total = part(&ls, left_reach.last)
+                    + part(&r, right_reach.last)
+                    + compared * s.cpu_operator_cost * merge_keys.len() as f64
                     + rel.rows
                         * (s.cpu_tuple_cost
                             + (rest.len() + after.len()) as f64 * s.cpu_operator_cost);
                 let order = self.useful_order(&ls.keys, ls.rels.or(r.rels));
                 let order = if kind == JoinKind::Full { &[][..] } else { order };
-                let (startup, rows, param) = (ls.startup + r.startup, rel.rows, RelSet::EMPTY);
+                let (rows, param) = (rel.rows, RelSet::EMPTY);
                 if (Merit { rows, startup, total, keys: order, param }).is_beaten(&rel.paths) {
                     continue;
                 }

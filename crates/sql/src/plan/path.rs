@@ -71,8 +71,8 @@ pub(crate) enum PathKind {
     Tid { rel: usize, tids: Expr, asked: Expr, quals: Vec<Expr> },
     /// The pages between bounds of the address (true: from here on); conditions on it, and the others.
     TidRange { rel: usize, bounds: Vec<(bool, Expr)>, asked: Vec<Expr>, rest: Vec<Expr> },
-    /// Sub-select, function, VALUES, CTE.
-    Other { rel: usize, quals: Vec<Expr> },
+    /// Sub-select, perhaps by such a key of it ([`super::sub_select_keys`]), function, VALUES, CTE.
+    Other { rel: usize, quals: Vec<Expr>, by_key: Option<usize> },
     /// A join.
     Join(JoinPath),
     /// Sorted by expressions.

@@ -35,6 +35,8 @@ pub(crate) struct Global<'a> {
     pub depth: u32,
     /// See [`Plan::by_values`].
     pub by_values: Cell<bool>,
+    /// A sub-select is being planned for one value of its keys: those within it get theirs from it.
+    pub by_key: bool,
     /// See [`Plan::left_over`].
     pub left_over: Vec<Expr>,
 }
@@ -129,6 +131,7 @@ pub(crate) fn plan_within(
         frames: Vec::new(),
         depth: 0,
         by_values: Cell::new(false),
+        by_key: false,
         left_over: Vec::new(),
     };
     note_views(&mut g, query)?;

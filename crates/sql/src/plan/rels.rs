@@ -4,6 +4,7 @@ use super::path::{Path, PathKey};
 use super::prep::{Global, LevelPlan};
 use super::pull_up::JoinTree;
 use super::selectivity::VarFacts;
+use super::sub_select_keys::ByKey;
 use crate::query::{JoinKind, Query, TableSample};
 use base::{Oid, Result};
 use engine::catalog::model::{ColumnStatistics, Table};
@@ -101,6 +102,8 @@ pub(crate) struct Rel {
     pub paths: Vec<Rc<Path>>,
     /// A sub-select that gives its rows in the query's order.
     pub ordered: bool,
+    /// Plans of a sub-select for one value of a key at a time.
+    pub by_keys: Vec<ByKey>,
     pub stats: RefCell<HashMap<i32, Option<Arc<ColumnStatistics>>>>,
     /// What is known of the columns of what is not a table; none: nothing.
     pub columns: Vec<VarFacts>,

@@ -209,10 +209,15 @@ impl JoinSpace<'_, '_> {
     }
 
     /// How many different combinations of values there are among so many rows. Of one relation's columns PostgreSQL takes
-    /// many combinations not to occur: a tenth of its rows, or as many as one column has values.
+    /// many combinations not to occur: a tenth of its rows, or as many as one column has values. What equals a constant is one value.
     pub(crate) fn groups_of<'e>(&self, exprs: impl Iterator<Item = &'e Expr>, rows: f64) -> f64 {
         let mut parts: Vec<&Expr> = Vec::new();
-        for e in exprs {
+        let is_one = |e: &&Expr| {
+            let family = super::rels::type_family(e.ty().oid);
+            let class = family.and_then(|f| self.find(e, f));
+            class.is_some_and(|c| self.classes[c].constant)
+        };
+        for e in exprs.filter(|e| !is_one(e)) {
             if self.facts(e).is_some() {
                 parts.push(strip(e));
             } else {
@@ -634,7 +639,7 @@ pub(super) fn same_kind(a: &Datum, b: &Datum) -> bool {
 }
 
 /// How two values of a column are ordered, if they can be compared at all.
-fn order(ty: Oid, a: &Datum, b: &Datum) -> Option<Ordering> {
+pub(super) fn order(ty: Oid, a: &Datum, b: &Datum) -> Option<Ordering> {
     same_kind(a, b).then(|| compare(ty, a, b))
 }
 

@@ -1,7 +1,7 @@
 //! What stands above the joins: grouping and windows, and the choice of path that they and ORDER BY make.
 
 use super::create::{and_all, filtered};
-use super::finish::contains_set;
+use super::groups::Groups;
 use super::path::{Path, PathKey, PathKind, ordered};
 use super::prep::Global;
 use super::pull_up::JoinTree;
@@ -165,7 +165,7 @@ impl JoinSpace<'_, '_> {
     }
 
     /// So many rows of the last window have to be made for the first `wanted` in the query's order, of which that window's order is a beginning.
-    fn rows_of_window(&self, wanted: f64, rows: f64, order: &[SortKey]) -> f64 {
+    pub(super) fn rows_of_window(&self, wanted: f64, rows: f64, order: &[SortKey]) -> f64 {
         let n = self.q.begins_in(order);
         if wanted <= 0.0 || n == 0 || !self.streams() || !self.g.settings.enable_incremental_sort {
             return 0.0;
@@ -260,20 +260,6 @@ pub(super) fn ascending(list: &[Expr]) -> Vec<SortKey> {
         .collect()
 }
 
-/// The order to group in: the query's own, if it is of what is grouped by.
-fn group_order(groups: &[Expr], order: &[SortKey]) -> Vec<SortKey> {
-    let mut out = Vec::new();
-    if order.iter().all(|k| groups.contains(&k.expr)) {
-        out.extend(order.iter().cloned());
-    }
-    for k in ascending(groups) {
-        if !out.iter().any(|o: &SortKey| o.expr == k.expr) {
-            out.push(k);
-        }
-    }
-    out
-}
-
 fn is_plain(q: &Query) -> bool {
     !q.has_aggregates
         && q.group_exprs.is_empty()
@@ -340,12 +326,7 @@ pub(crate) fn plan_upper(
     let order: Vec<SortKey> = if let Some((arg, descending)) = &min_max {
         vec![SortKey { expr: arg.clone(), descending: *descending, nulls_first: *descending }]
     } else if !plain {
-        // What depends on the others is in order with them.
-        let mut order = group_order(&groups, &s.q.order_by);
-        let dependent = &groups[grouped_by..];
-        let asked = |k: &SortKey| s.q.order_by.iter().any(|o| o.expr == k.expr);
-        order.retain(|k| asked(k) || !dependent.contains(&k.expr));
-        order
+        s.group_order(&groups, &groups[grouped_by..])
     } else if s.q.has_windows {
         s.first_window_order()
     } else if s.q.has_target_srfs {
@@ -357,7 +338,6 @@ pub(crate) fn plan_upper(
             Distinct::On(list) => distinct_on_order(list, &s.q.order_by),
         }
     };
-    let mut in_order = false;
     let paths = s.solve(&extra, Some(&order))?;
     let keys = s.order_keys(&order);
     let (mut node, mut have) = if let Some((arg, descending)) = min_max {
@@ -369,33 +349,9 @@ pub(crate) fn plan_upper(
             }
         }
     } else if !plain {
-        // Sorted input pays only where grouping by sorting is chosen below.
-        let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
-        let ordered_path = paths.iter().filter(|p| {
-            p.param.is_empty()
-                && !groups.is_empty()
-                && keys.as_deref().is_some_and(|k| ordered(&p.keys, k))
-        });
-        let hash =
-            p.total * 1.0 + p.rows * s.g.settings.cpu_operator_cost * (groups.len() + 4) as f64;
-        // Groups that come in the order asked for come one by one: a LIMIT is met early.
-        in_order = s.q.order_by.iter().all(|k| groups.contains(&k.expr))
-            && !s.q.has_windows
-            && matches!(s.q.distinct, Distinct::No);
-        let passed = if s.q.having.is_some() { 1.0 / 3.0 } else { 1.0 };
-        let groups_made = passed * s.groups_of(groups.iter(), p.rows);
-        let sorted_cost = |o: &Path| {
-            let total = o.total + o.rows * s.g.settings.cpu_operator_cost;
-            let wanted = if in_order { wanted } else { 0.0 };
-            cost_for(o.startup, total, groups_made.min(o.rows), wanted)
-        };
-        let best = ordered_path.min_by(|a, b| sorted_cost(a).total_cmp(&sorted_cost(b))).cloned();
-        match best {
-            Some(o) if sorted_cost(&o) < hash && s.q.grouping_sets.len() <= 1 => {
-                (s.create(&o)?, InOrder::Whole)
-            }
-            _ => (s.create(&p)?, InOrder::Not),
-        }
+        let of = Groups { exprs: &groups, calls: &calls, order: &order, keys: keys.as_deref() };
+        let Some((p, stands)) = s.choose_for_groups(&paths, &of, wanted) else { return no_plan() };
+        s.ordered_for_groups(&p, stands, &order)?
     } else if !s.q.has_windows && matches!(s.q.distinct, Distinct::All) {
         match s.distinct_in_order(&paths, &order, keys.as_deref(), wanted) {
             Some((p, InOrder::Whole)) => (s.create(&p)?, InOrder::Whole),
@@ -431,16 +387,13 @@ pub(crate) fn plan_upper(
         node = filtered(node, and_all(list));
     }
     if !plain {
-        let sorted = have.whole() && !groups.iter().any(contains_set);
         node = s.computed_before(node, &groups)?;
-        node = s.aggregate(node, &groups, calls, grouping, sorted)?;
-        let sorted = sorted && in_order && !s.q.order_by.is_empty();
-        have = if sorted { InOrder::Whole } else { InOrder::Not };
+        node = s.aggregate(node, &groups, calls, grouping, (&order, have.whole()))?;
+        have = s.groups_stand(&node, &order, wanted);
     }
     if s.q.has_windows {
         let (first, begins) = match have {
-            InOrder::Whole if plain => (order, InOrder::Not),
-            InOrder::Whole => (Vec::new(), InOrder::Not),
+            InOrder::Whole => (order, InOrder::Not),
             begins => (Vec::new(), begins),
         };
         (node, have) = s.windows(node, first, begins)?;
@@ -671,7 +624,7 @@ impl JoinSpace<'_, '_> {
         groups: &[Expr],
         calls: Vec<AggregateCall>,
         grouping: Vec<Vec<usize>>,
-        sorted: bool,
+        (order, sorted): (&[SortKey], bool),
     ) -> Result<PlanNode> {
         let s = *self.g.settings;
         let columns_in = input.columns.clone();
@@ -704,13 +657,7 @@ impl JoinSpace<'_, '_> {
         let estimate = self.groups_of(groups.iter(), input.rows);
         let having = self.q.having.clone();
         let filter = having.map(|h| self.over(&h, &columns)).transpose()?;
-        let bytes = estimate * (f64::from(input.width) + 64.0);
-        // Rows that an aggregate sorts are all kept until their group is whole: of one group at a time, then.
-        let kept = input.rows * (f64::from(input.width) + 64.0);
-        let sorts = calls.iter().any(|c| c.distinct || !c.order_by.is_empty());
-        let too_big = bytes > s.hash_mem_bytes * 8.0
-            || sorts && kept > s.work_mem_bytes as f64
-            || !s.enable_hashagg;
+        let too_big = self.too_big_to_hash(groups, &calls, input.rows, input.width);
         let (strategy, input) = if groups.is_empty() && sets.len() <= 1 {
             (AggregateStrategy::Plain, input)
         } else if sets.len() > 1 {
@@ -718,10 +665,7 @@ impl JoinSpace<'_, '_> {
         } else if sorted {
             (AggregateStrategy::Sorted, input)
         } else if too_big {
-            let keys = slots
-                .iter()
-                .map(|e| PlanSortKey { expr: e.clone(), descending: false, nulls_first: false })
-                .collect();
+            let keys = self.plan_keys(order, &columns_in)?;
             (AggregateStrategy::Sorted, self.sort_node(input, keys, 0.0, InOrder::Not))
         } else {
             (AggregateStrategy::Hashed, input)

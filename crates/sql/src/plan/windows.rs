@@ -52,10 +52,10 @@ pub(crate) fn ordered_by(w: &WindowDefinition) -> Vec<SortKey> {
 }
 
 impl JoinSpace<'_, '_> {
-    /// The order in which the first window that is called reads its rows.
+    /// The order in which the first window that is called, and has one, reads its rows.
     pub(super) fn first_window_order(&self) -> Vec<SortKey> {
-        let called = (0..self.q.windows.len()).find(|w| !self.calls_of(*w).is_empty());
-        called.map_or_else(Vec::new, |w| window_order(&self.q, w))
+        let called = (0..self.q.windows.len()).filter(|w| !self.calls_of(*w).is_empty());
+        called.map(|w| window_order(&self.q, w)).find(|o| !o.is_empty()).unwrap_or_default()
     }
 
     /// The windows that are called, over an input that comes in the order `have`, or `begins` in one; and how their

@@ -1,0 +1,210 @@
+//! Groups that come in an order: of one group after the other all rows stand together, its row is given when they end, and what is above - a
+//! window, ORDER BY, a LIMIT - finds the rows of groups in its order and is met early.
+
+use super::finish::contains_set;
+use super::path::{DISABLED, Path, PathKey, ordered};
+use super::rels::{InOrder, JoinSpace, Presorted};
+use super::upper::{ascending, cost_for};
+use super::{AggregateStrategy, NodeKind, PlanNode};
+use crate::query::Distinct;
+use base::Result;
+use expr::Expr;
+use expr::tree::{AggregateCall, SortKey};
+use std::rc::Rc;
+
+/// What is to be grouped.
+pub(super) struct Groups<'e> {
+    pub exprs: &'e [Expr],
+    pub calls: &'e [AggregateCall],
+    /// An order in which the rows of a group are neighbours.
+    pub order: &'e [SortKey],
+    /// That order of paths.
+    pub keys: Option<&'e [PathKey]>,
+}
+
+impl JoinSpace<'_, '_> {
+    /// The order in which what is above the groups wants their rows: the first window, and what ORDER BY adds to it, or ORDER BY.
+    fn asked_of_groups(&self) -> Vec<SortKey> {
+        let window = self.first_window_order();
+        let asked = &self.q.order_by;
+        let given = matches!(self.q.distinct, Distinct::No);
+        if given && asked.starts_with(&window) { asked.clone() } else { window }
+    }
+
+    /// The order to group in: as much as there is in the groups of what is wanted, then the other groups. What depends on the groups before it
+    /// (`dependent`) is in order with them.
+    pub(super) fn group_order(&self, groups: &[Expr], dependent: &[Expr]) -> Vec<SortKey> {
+        let asked = self.asked_of_groups();
+        let mut out: Vec<SortKey> =
+            asked.into_iter().take_while(|k| groups.contains(&k.expr)).collect();
+        for k in ascending(groups) {
+            if !out.iter().any(|o| o.expr == k.expr) && !dependent.contains(&k.expr) {
+                out.push(k);
+            }
+        }
+        out
+    }
+
+    /// How many of so many groups, which come in this order, have to be made; 0: all.
+    fn groups_wanted(&self, groups: f64, order: &[SortKey], wanted: f64) -> f64 {
+        if self.q.has_windows {
+            let stops = self.run_rows(groups);
+            let window = self.first_window_order();
+            let leaves = self.streams() && self.q.leaves_in(&window);
+            return match order.starts_with(&window) {
+                true if stops > 0.0 => stops,
+                true if self.streams() && self.q.leaves_in(order) => wanted,
+                true => self.rows_of_window(wanted, groups, order),
+                false if leaves => self.groups_alike(groups, alike(&window, order), order, wanted),
+                false => 0.0,
+            };
+        }
+        if self.q.leaves_in(order) {
+            return wanted;
+        }
+        self.groups_alike(groups, self.q.begins_in(order), order, wanted)
+    }
+
+    /// How many of so many groups, if they are sorted further that are alike in the first `n` elements of their order.
+    fn groups_alike(&self, groups: f64, n: usize, order: &[SortKey], wanted: f64) -> f64 {
+        if wanted <= 0.0 || n == 0 || !self.g.settings.enable_incremental_sort {
+            return 0.0;
+        }
+        let alike = groups / self.groups_of(order[..n].iter().map(|k| &k.expr), groups);
+        (if wanted < 1.0 { wanted * groups } else { wanted }) + alike
+    }
+
+    /// Are groups of so many rows, so wide, not to be hashed? They take too much memory; or an aggregate that sorts keeps all rows of a group until it
+    /// is whole: of one group at a time, then.
+    pub(super) fn too_big_to_hash(
+        &self,
+        groups: &[Expr],
+        calls: &[AggregateCall],
+        rows: f64,
+        width: i32,
+    ) -> bool {
+        let s = self.g.settings;
+        let row = f64::from(width) + 64.0;
+        let sorts = calls.iter().any(|c| c.distinct || !c.order_by.is_empty());
+        self.groups_of(groups.iter(), rows) * row > s.hash_mem_bytes * 8.0
+            || sorts && rows * row > s.work_mem_bytes as f64
+            || !s.enable_hashagg
+    }
+
+    /// The path whose rows are grouped, and whether it is in order, or begins so.
+    pub(super) fn choose_for_groups(
+        &self,
+        paths: &[Rc<Path>],
+        of: &Groups<'_>,
+        wanted: f64,
+    ) -> Option<(Rc<Path>, InOrder)> {
+        let (plain, _) = self.choose(paths, &[], None, 0.0)?;
+        let Groups { exprs, calls, order, keys } = *of;
+        if exprs.is_empty() || exprs.iter().any(made_late) || self.q.grouping_sets.len() > 1 {
+            return Some((plain, InOrder::Not));
+        }
+        let s = self.g.settings;
+        let passed = if self.q.having.is_some() { 1.0 / 3.0 } else { 1.0 };
+        let made = (passed * self.groups_of(exprs.iter(), plain.rows)).min(plain.rows);
+        // What a sort of the groups costs that come in no order.
+        let asked = self.asked_of_groups();
+        let width = 8 * (exprs.len() + calls.len()) as i32;
+        let again = if asked.is_empty() {
+            0.0
+        } else {
+            let keep = if self.q.has_windows { 0.0 } else { wanted };
+            self.sort_cost(made, width, if keep >= 1.0 { keep } else { 0.0 }).min(DISABLED)
+        };
+        let step = s.cpu_operator_cost;
+        let mut unordered = plain.total + plain.rows * step * (exprs.len() + 4) as f64 + again;
+        if self.too_big_to_hash(exprs, calls, plain.rows, plain.width) {
+            unordered += self.sort_cost(plain.rows, plain.width, 0.0);
+        }
+        let in_order = order.starts_with(&asked);
+        let few = self.groups_wanted(made, order, wanted);
+        let mut best: Option<(f64, Rc<Path>, InOrder)> = None;
+        for p in paths.iter().filter(|p| p.param.is_empty()) {
+            let (startup, total, stands) = if keys.is_some_and(|k| ordered(&p.keys, k)) {
+                (p.startup, p.total, InOrder::Whole)
+            } else {
+                let n = self.presorted(p, order);
+                if n == 0 || !s.enable_incremental_sort {
+                    continue;
+                }
+                let elements = order[..n].to_vec();
+                let (startup, total) =
+                    self.sorted_further((p.startup, p.total, p.rows, p.width), &elements, 0.0);
+                (startup, total, InOrder::Begins(Presorted { elements, startup, total }))
+            };
+            let total = total + p.rows * step + if in_order { 0.0 } else { again };
+            let cost = cost_for(startup, total, made.min(p.rows), few);
+            if best.as_ref().is_none_or(|b| cost < b.0) {
+                best = Some((cost, p.clone(), stands));
+            }
+        }
+        Some(match best {
+            Some((cost, path, stands)) if cost < unordered => (path, stands),
+            _ => (plain, InOrder::Not),
+        })
+    }
+
+    /// The rows to be grouped, in order where they were chosen to be so.
+    pub(super) fn ordered_for_groups(
+        &mut self,
+        path: &Rc<Path>,
+        stands: InOrder,
+        order: &[SortKey],
+    ) -> Result<(PlanNode, InOrder)> {
+        let node = self.create(path)?;
+        match stands {
+            InOrder::Not => Ok((node, InOrder::Not)),
+            InOrder::Whole => Ok((node, InOrder::Whole)),
+            begins => {
+                let keys = self.plan_keys(order, &node.columns)?;
+                Ok((self.sort_node(node, keys, 0.0, begins), InOrder::Whole))
+            }
+        }
+    }
+
+    /// How the rows of such a node stand to the query's order, where there are windows to that of the first of them. If they are sorted they come in the
+    /// order that they were grouped in.
+    pub(super) fn groups_stand(&self, node: &PlanNode, order: &[SortKey], wanted: f64) -> InOrder {
+        let sorted =
+            matches!(node.kind, NodeKind::Aggregate { strategy: AggregateStrategy::Sorted, .. });
+        if !sorted || order.iter().any(|k| made_late(&k.expr)) {
+            return InOrder::Not;
+        }
+        let n = if self.q.has_windows {
+            let window = self.first_window_order();
+            if order.starts_with(&window) {
+                return InOrder::Whole;
+            }
+            alike(&window, order)
+        } else {
+            if self.q.leaves_in(order) && !self.q.order_by.is_empty() {
+                return InOrder::Whole;
+            }
+            self.q.begins_in(order)
+        };
+        if n == 0 || !self.g.settings.enable_incremental_sort {
+            return InOrder::Not;
+        }
+        let elements = order[..n].to_vec();
+        let input = (node.startup_cost, node.total_cost, node.rows, node.width);
+        let keep = if self.q.has_windows { 0.0 } else { wanted };
+        let (startup, total) = self.sorted_further(input, &elements, keep);
+        InOrder::Begins(Presorted { elements, startup, total })
+    }
+}
+
+/// So many elements two orders begin with alike.
+fn alike(a: &[SortKey], b: &[SortKey]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// Does an expression have its value only in the rows that are grouped, not in those that are sorted before?
+fn made_late(e: &Expr) -> bool {
+    expr::fold::contains_volatile(e)
+        || contains_set(e)
+        || e.any(&mut |e| matches!(e, Expr::SubPlan { .. }))
+}
