@@ -7,7 +7,7 @@ use super::prep::Global;
 use super::pull_up::JoinTree;
 use super::rels::{InOrder, JoinSpace, Presorted, Qual, type_family};
 use super::selectivity::VarFacts;
-use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
+use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey, PlannedCall};
 use crate::query::{Distinct, JoinKind, Query, RowMark, RteKind};
 use base::{Oid, Result};
 use expr::Expr;
@@ -81,7 +81,7 @@ impl Costs {
 
 impl JoinSpace<'_, '_> {
     /// An order as path keys; None if something in it cannot be one.
-    fn order_keys(&mut self, list: &[SortKey]) -> Option<Vec<PathKey>> {
+    pub(super) fn order_keys(&mut self, list: &[SortKey]) -> Option<Vec<PathKey>> {
         let mut out: Vec<PathKey> = Vec::new();
         for k in list {
             let class = self.class_for(&k.expr)?;
@@ -357,8 +357,12 @@ pub(crate) fn plan_upper(
             Distinct::On(list) => distinct_on_order(list, &s.q.order_by),
         }
     };
-    let mut in_order = false;
-    let paths = s.solve(&extra, Some(&order))?;
+    let (mut in_order, mut calls_in_order) = (false, vec![false; calls.len()]);
+    let aimed_at = match plain || min_max.is_some() {
+        true => order.clone(),
+        false => s.order_for_calls(&order, &calls),
+    };
+    let paths = s.solve(&extra, Some(&aimed_at))?;
     let keys = s.order_keys(&order);
     let (mut node, mut have) = if let Some((arg, descending)) = min_max {
         match s.min_max_node(&paths, &arg, descending, keys.as_deref())? {
@@ -369,33 +373,16 @@ pub(crate) fn plan_upper(
             }
         }
     } else if !plain {
-        // Sorted input pays only where grouping by sorting is chosen below.
-        let Some((p, _)) = s.choose(&paths, &[], None, 0.0) else { return no_plan() };
-        let ordered_path = paths.iter().filter(|p| {
-            p.param.is_empty()
-                && !groups.is_empty()
-                && keys.as_deref().is_some_and(|k| ordered(&p.keys, k))
-        });
-        let hash =
-            p.total * 1.0 + p.rows * s.g.settings.cpu_operator_cost * (groups.len() + 4) as f64;
         // Groups that come in the order asked for come one by one: a LIMIT is met early.
         in_order = s.q.order_by.iter().all(|k| groups.contains(&k.expr))
             && !s.q.has_windows
             && matches!(s.q.distinct, Distinct::No);
-        let passed = if s.q.having.is_some() { 1.0 / 3.0 } else { 1.0 };
-        let groups_made = passed * s.groups_of(groups.iter(), p.rows);
-        let sorted_cost = |o: &Path| {
-            let total = o.total + o.rows * s.g.settings.cpu_operator_cost;
-            let wanted = if in_order { wanted } else { 0.0 };
-            cost_for(o.startup, total, groups_made.min(o.rows), wanted)
+        let wanted = if in_order { wanted } else { 0.0 };
+        let Some(chosen) = s.path_to_group(&paths, &groups, &order, &calls, wanted) else {
+            return no_plan();
         };
-        let best = ordered_path.min_by(|a, b| sorted_cost(a).total_cmp(&sorted_cost(b))).cloned();
-        match best {
-            Some(o) if sorted_cost(&o) < hash && s.q.grouping_sets.len() <= 1 => {
-                (s.create(&o)?, InOrder::Whole)
-            }
-            _ => (s.create(&p)?, InOrder::Not),
-        }
+        calls_in_order = chosen.in_order;
+        (s.create(&chosen.path)?, if chosen.sorted { InOrder::Whole } else { InOrder::Not })
     } else if !s.q.has_windows && matches!(s.q.distinct, Distinct::All) {
         match s.distinct_in_order(&paths, &order, keys.as_deref(), wanted) {
             Some((p, InOrder::Whole)) => (s.create(&p)?, InOrder::Whole),
@@ -433,6 +420,9 @@ pub(crate) fn plan_upper(
     if !plain {
         let sorted = have.whole() && !groups.iter().any(contains_set);
         node = s.computed_before(node, &groups)?;
+        let in_groups = sorted || groups.is_empty();
+        let of_calls = calls_in_order.into_iter().map(|o| o && in_groups);
+        let calls: Vec<_> = calls.into_iter().zip(of_calls).collect();
         node = s.aggregate(node, &groups, calls, grouping, sorted)?;
         let sorted = sorted && in_order && !s.q.order_by.is_empty();
         have = if sorted { InOrder::Whole } else { InOrder::Not };
@@ -669,18 +659,18 @@ impl JoinSpace<'_, '_> {
         &mut self,
         input: PlanNode,
         groups: &[Expr],
-        calls: Vec<AggregateCall>,
+        calls: Vec<(AggregateCall, bool)>,
         grouping: Vec<Vec<usize>>,
         sorted: bool,
     ) -> Result<PlanNode> {
         let s = *self.g.settings;
         let columns_in = input.columns.clone();
         let mut columns: Vec<Expr> = groups.iter().map(|e| self.shifted(e)).collect();
-        columns.extend(calls.iter().map(|c| self.shifted(&Expr::Aggregate(Box::new(c.clone())))));
+        columns.extend(calls.iter().map(|c| self.shifted(&Expr::Aggregate(Box::new(c.0.clone())))));
         columns.extend(grouping.iter().map(|g| Expr::Grouping(g.clone())));
-        let planned: Vec<AggregateCall> = calls
+        let planned: Vec<PlannedCall> = calls
             .iter()
-            .map(|c| {
+            .map(|(c, in_order)| {
                 let mut c = c.clone();
                 for a in &mut c.args {
                     *a = self.over(a, &columns_in)?;
@@ -691,7 +681,7 @@ impl JoinSpace<'_, '_> {
                 if let Some(f) = &mut c.filter {
                     **f = self.over(f, &columns_in)?;
                 }
-                Ok(c)
+                Ok(PlannedCall { call: c, in_order: *in_order })
             })
             .collect::<Result<_>>()?;
         let slots: Vec<Expr> =
@@ -704,13 +694,8 @@ impl JoinSpace<'_, '_> {
         let estimate = self.groups_of(groups.iter(), input.rows);
         let having = self.q.having.clone();
         let filter = having.map(|h| self.over(&h, &columns)).transpose()?;
-        let bytes = estimate * (f64::from(input.width) + 64.0);
-        // Rows that an aggregate sorts are all kept until their group is whole: of one group at a time, then.
-        let kept = input.rows * (f64::from(input.width) + 64.0);
-        let sorts = calls.iter().any(|c| c.distinct || !c.order_by.is_empty());
-        let too_big = bytes > s.hash_mem_bytes * 8.0
-            || sorts && kept > s.work_mem_bytes as f64
-            || !s.enable_hashagg;
+        let calls: Vec<AggregateCall> = calls.into_iter().map(|c| c.0).collect();
+        let too_big = self.too_big_to_hash(groups, &calls, input.rows, input.width);
         let (strategy, input) = if groups.is_empty() && sets.len() <= 1 {
             (AggregateStrategy::Plain, input)
         } else if sets.len() > 1 {
