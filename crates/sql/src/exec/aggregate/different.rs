@@ -393,7 +393,7 @@ mod tests {
             for n in 0..20_000 {
                 let value = make(n * 7919 % 3001 - 5);
                 different.add(&value, 16 << 10, &cancel).unwrap();
-                assert!(different.bytes() <= (16 << 10) + 256);
+                assert!(different.bytes() <= (16 << 10) + size_of::<Different>());
             }
             different.spill(&cancel).unwrap();
             let mut runs = different.runs.unwrap();
