@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use types::datum::RecordColumn;
 use types::registry::{self, ScalarFn};
-use types::{Ctype, Datum, FunctionBody, Text, oids};
+use types::{Ctype, Datum, FunctionBody, LikePattern, Text, oids};
 
 /// A comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +92,15 @@ pub struct CallCode {
     pub(crate) result: Oid,
 }
 
+/// `text LIKE pattern`, for which neither is copied.
+pub struct LikeCode {
+    pub(crate) negated: bool,
+    pub(crate) text: Code,
+    pub(crate) pattern: Code,
+    /// The pattern, if it is a constant.
+    pub(crate) known: Option<LikePattern>,
+}
+
 /// A compiled expression: as [`Expr`], with functions resolved.
 #[allow(missing_docs, reason = "the fields are those of Expr")]
 pub enum Code {
@@ -117,6 +126,8 @@ pub enum Code {
     FloatCompare(CompareOp, Box<(Code, Code)>),
     /// Comparison of values of one type, in its order.
     OrderCompare(CompareOp, Oid, Box<(Code, Code)>),
+    /// LIKE, or NOT LIKE.
+    Like(Box<LikeCode>),
     /// Integer arithmetic.
     IntArith(ArithOp, IntWidth, Box<(Code, Code)>),
     /// Of numerics, which are boxes: those of columns are not copied for it.
@@ -407,12 +418,22 @@ fn asked_ctype(function: u32, args: &[Expr]) -> Option<Ctype> {
     Ctype::of_collation(collation?)
 }
 
+/// Of a function that is LIKE, or NOT LIKE (true).
+fn like_negated(symbol: &str) -> Option<bool> {
+    match symbol {
+        "textlike" | "namelike" => Some(false),
+        "textnlike" | "namenlike" => Some(true),
+        _ => None,
+    }
+}
+
 fn text_like(t: Oid) -> bool {
     t == oids::TEXT || t == oids::VARCHAR || t == oids::NAME
 }
 
-/// Types whose operators compare by their B-tree order, and whose values are costly to copy for a call.
-const ORDERED: [Oid; 8] = [
+/// Types whose operators compare by their B-tree order: a call, and a copy of the values for it, costs more than that.
+const ORDERED: [Oid; 9] = [
+    oids::TID,
     oids::NUMERIC,
     oids::INTERVAL,
     oids::BYTEA,
@@ -496,11 +517,19 @@ pub fn compile(e: &Expr) -> Result<Code> {
             {
                 return Ok(Code::NumericArith(op, Box::new((compile(l)?, compile(r)?))));
             }
+            let symbol = types::facts::proc(Oid(*function)).map_or("", |f| f.symbol);
+            if let (Some(negated), [text, pattern]) = (like_negated(symbol), &args[..]) {
+                let (text, pattern) = (compile(text)?, compile(pattern)?);
+                let known = match &pattern {
+                    Code::Const(Datum::Text(p)) => Some(LikePattern::new(p)),
+                    _ => None,
+                };
+                return Ok(Code::Like(Box::new(LikeCode { negated, text, pattern, known })));
+            }
             let mut code = call(*function, all(args)?, arg_types, *ty)?;
             if let (Callee::Plain(f), Some(ctype)) = (code.callee, asked_ctype(*function, args)) {
                 code.callee = Callee::Collated(f, ctype);
             }
-            let symbol = types::facts::proc(Oid(*function)).map_or("", |f| f.symbol);
             match crate::part::PartCode::made(symbol, code) {
                 Ok(part) => Code::Part(Box::new(part)),
                 Err(whole) => Code::Call(Box::new(whole)),

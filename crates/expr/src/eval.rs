@@ -289,6 +289,21 @@ impl Code {
                     _ => None,
                 }
             }
+            Code::Like(like) => {
+                let (mut x, mut y) = (Datum::Null, Datum::Null);
+                let text = like.text.eval_ref(row, cx, &mut x)?;
+                let matches = match (text, &like.known) {
+                    (Datum::Text(text), Some(known)) => Some(known.matches(text)?),
+                    (text, None) => match (text, like.pattern.eval_ref(row, cx, &mut y)?) {
+                        (Datum::Text(text), Datum::Text(pattern)) => {
+                            Some(types::like(text, pattern)?)
+                        }
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                matches.map(|m| m != like.negated)
+            }
             Code::FloatCompare(op, lr) => {
                 let (mut x, mut y) = (Datum::Null, Datum::Null);
                 let a = lr.0.eval_ref(row, cx, &mut x)?;

@@ -41,6 +41,7 @@ pub use datum::{ArrayValue, Datum, EnumValue, Interval, RecordColumn, RecordValu
 pub use env::{Env, Style};
 pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
 pub use functions::hash::{hash_float8, hash_words};
+pub use functions::like::{LikePattern, like};
 pub use functions::misc::size_pretty;
 pub use functions::quote::{keyword, keywords, quote_ident, quote_literal};
 pub use io::{binary_input, binary_output, text_input, text_output, utf8};

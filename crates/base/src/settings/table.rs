@@ -845,7 +845,7 @@ const TABLE: &[Definition] = &[
         boot: "on",
         context: Context::User,
         category: "Query Tuning / Planner Method Configuration",
-        short_desc: "Accepted for compatibility: the planner decides by itself.",
+        short_desc: "Aggregates with ORDER BY or DISTINCT may be given input that is in their order already.",
     },
     Definition {
         name: "enable_self_join_elimination",

@@ -1,20 +1,25 @@
 //! Aggregation: plain, over sorted input, hashed, and grouping sets.
 //!
 //! # Invariants
-//! What is to be sorted or made distinct before it is aggregated is in a sorter for each group, which keeps no more than `work_mem` in memory.
-//! Of groups in a hash table, which the planner takes if their rows are few, those sorters go to disk by which they grow together
-//! beyond that.
+//! What is to be sorted or made distinct before it is aggregated is in a sorter for each group, which keeps no more than `work_mem` in memory;
+//! or its different values, where their order is nothing to the aggregate, in a hash table, which keeps no more than such may
+//! ([`different`]). Of groups in a hash table, which the planner takes if their rows are few, those sorters and tables go to disk by
+//! which they grow together beyond that.
+//! Nothing is put aside of what the input is sorted by already (`in_order`).
 //! A hash table takes no more groups than fit in the memory for such: the rows of others wait on disk, parted by the groups' hashes, until
 //! those are handed out. Their keys are computed anew then: what may come out otherwise, the planner has made a column of.
 
+mod different;
 mod groups;
 
+use self::different::Different;
 use super::batch::{BATCH_ROWS, Batch};
 use super::hypothetical::{Neighbours, Place};
 use super::parts::{Part, Parted, Split};
 use super::sort::{KeyPlace, Sorter};
 use super::{Cx, HashTold, Node, Told};
 use crate::plan::AggregateStrategy;
+use base::sync::CancelFlag;
 use base::{Oid, Result, bail};
 use expr::code::{Code, int_of};
 use expr::eval::EvalContext;
@@ -49,6 +54,10 @@ pub(crate) struct Call {
     pub distinct: bool,
     /// ORDER BY: (value, type, descending, nulls first).
     pub order: Vec<(Code, Oid, bool, bool)>,
+    /// The different values of its argument are all that it needs ([`Call::takes_different`]).
+    pub different: bool,
+    /// The rows of each group come in the order in which they are to be aggregated.
+    pub in_order: bool,
 }
 
 /// Rows to be sorted before they are aggregated.
@@ -68,6 +77,16 @@ pub(crate) enum State {
     Place(Neighbours),
     /// Rows of arguments and keys, to be sorted first.
     Collected(Option<Box<Collected>>),
+    /// The different values of the argument.
+    Different(Option<Box<Different>>),
+    /// Of arguments that come in order, of which each is to be aggregated once: those that came last.
+    Once(Box<Once>),
+}
+
+/// What arguments have come to which come in order and are taken once.
+pub(crate) struct Once {
+    inner: State,
+    last: Option<SmallVec<[Datum; 2]>>,
 }
 
 pub(crate) fn add_int(a: i64, b: i64) -> Result<i64> {
@@ -82,14 +101,26 @@ impl State {
     fn held_bytes(&self) -> Option<usize> {
         match self {
             State::Other(state) => state.memory_bytes(),
+            State::Once(once) => once.inner.held_bytes(),
             _ => None,
         }
     }
 
-    fn sorter_bytes(&self) -> usize {
+    /// What is put aside in memory, which can go to disk.
+    fn put_aside(&self) -> usize {
         match self {
             State::Collected(Some(collected)) => collected.sorter.bytes(),
+            State::Different(Some(different)) => different.bytes(),
             _ => 0,
+        }
+    }
+
+    /// Takes what is put aside to disk.
+    fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
+        match self {
+            State::Collected(Some(collected)) => collected.sorter.spill(cancel),
+            State::Different(Some(different)) => different.spill(cancel),
+            _ => Ok(()),
         }
     }
 }
@@ -100,10 +131,15 @@ impl Call {
     }
 
     pub(crate) fn start(&self) -> State {
-        if self.needs_rows() {
-            return State::Collected(None);
+        match self.needs_rows() {
+            true if self.different => State::Different(None),
+            true if self.in_order && !self.distinct => self.start_plain(),
+            true if self.in_order => {
+                State::Once(Box::new(Once { inner: self.start_plain(), last: None }))
+            }
+            true => State::Collected(None),
+            false => self.start_plain(),
         }
-        self.start_plain()
     }
 
     fn start_plain(&self) -> State {
@@ -132,6 +168,8 @@ impl Call {
     pub(crate) fn add(&self, state: &mut State, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
         match state {
             State::Collected(collected) => self.collect(collected, row, cx),
+            State::Different(different) => self.add_different(different, row, cx),
+            State::Once(once) => self.add_once(once, row, cx),
             state => self.add_simple(state, row, &cx.eval),
         }
     }
@@ -163,6 +201,30 @@ impl Call {
         collected.sorter.take(&mut values, cx.x.cancel)
     }
 
+    /// Adds a row's arguments unless they came just before.
+    fn add_once(&self, once: &mut Once, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
+        if let Some(f) = &self.filter
+            && !f.is_true(row, &cx.eval)?
+        {
+            return Ok(());
+        }
+        let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
+        for a in &self.args {
+            args.push(a.eval(row, &cx.eval)?);
+        }
+        if once.last.as_ref().is_some_and(|last| self.are_same(last, &args)) {
+            return Ok(());
+        }
+        self.add_values(&mut once.inner, &args, cx)?;
+        once.last = Some(args);
+        Ok(())
+    }
+
+    fn are_same(&self, a: &[Datum], b: &[Datum]) -> bool {
+        let mut pairs = self.arg_types.iter().zip(a.iter().zip(b));
+        pairs.all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
+    }
+
     /// How collected rows are sorted.
     fn sort_keys(&self) -> Vec<KeyPlace> {
         let n = self.args.len();
@@ -192,10 +254,6 @@ impl Call {
             }
             let mut batch = Batch::new();
             let mut last: Option<Vec<Datum>> = None;
-            let same = |a: &[Datum], b: &[Datum]| {
-                let mut pairs = self.arg_types.iter().zip(a.iter().zip(b));
-                pairs.all(|(ty, (a, b))| compare_key(*ty, a, b, false, false).is_eq())
-            };
             loop {
                 cx.poll()?;
                 batch.reset(self.args.len());
@@ -210,7 +268,7 @@ impl Call {
                         continue;
                     }
                     if self.distinct {
-                        if last.as_ref().is_some_and(|l| same(l, row)) {
+                        if last.as_ref().is_some_and(|l| self.are_same(l, row)) {
                             continue;
                         }
                         last = Some(row.to_vec());
@@ -275,7 +333,7 @@ impl Call {
                     s.add(cx.env, &args)?;
                 }
             },
-            (State::Collected(_) | State::Place(_), _) => {
+            (State::Collected(_) | State::Different(_) | State::Once(_) | State::Place(_), _) => {
                 bail!(INTERNAL_ERROR, "rows to be sorted are not added one by one")
             }
         }
@@ -305,7 +363,7 @@ impl Call {
                 }
                 return s.remove(cx.x.env, &args);
             }
-            (State::Extreme(_) | State::Place(_) | State::Collected(..), _) => return Ok(false),
+            _ => return Ok(false),
         }
         Ok(true)
     }
@@ -321,10 +379,10 @@ impl Call {
 
     /// The result.
     pub(crate) fn finish(&self, state: &mut State, cx: &Cx<'_>) -> Result<Datum> {
-        if let State::Collected(collected) = state {
-            return self.finish_collected(collected.take(), cx);
-        }
         Ok(match state {
+            State::Collected(collected) => return self.finish_collected(collected.take(), cx),
+            State::Different(different) => return self.finish_different(different.take(), cx),
+            State::Once(once) => return self.finish(&mut once.inner, cx),
             State::Count(n) => Datum::Int8(*n),
             State::Sum(_, 0) => Datum::Null,
             State::Sum(t, _) => Datum::Int8(*t),
@@ -334,7 +392,6 @@ impl Call {
                 Maker::Place(place) => at.told(place),
                 _ => Datum::Null,
             },
-            State::Collected(..) => Datum::Null,
         })
     }
 

@@ -230,7 +230,7 @@ impl Builder<'_> {
     }
 
     /// A CTE's store with its plan.
-    pub(crate) fn cte(&mut self, c: &CtePlan) -> Result<CteState> {
+    pub(crate) fn cte(&mut self, number: usize, c: &CtePlan) -> Result<CteState> {
         Ok(CteState {
             node: Some(self.node(&c.node)?),
             store: RowStore::new(),
@@ -238,15 +238,18 @@ impl Builder<'_> {
             finished: false,
             work: Rc::new(RefCell::new(RowStore::new())),
             width: c.node.columns.len(),
+            handed_on: super::cte_reads::read_once(self.plan, number).then_some(0),
             times: 0,
         })
     }
 
-    fn call(c: &AggregateCall) -> Result<Call> {
+    fn call(c: &AggregateCall, in_order: bool) -> Result<Call> {
         let arg = c.args.last().map(|a| a.ty().oid);
         Ok(Call {
             maker: Call::maker(c.function, c.star, arg)?,
             args: codes(&c.args)?,
+            different: Call::takes_different(c),
+            in_order,
             arg_types: c.args.iter().map(|a| a.ty().oid).collect(),
             result: c.ty.oid,
             filter: c.filter.as_deref().map(compile).transpose()?,
@@ -434,7 +437,8 @@ impl Builder<'_> {
                 {
                     let count_only =
                         scan.filter.is_none() && calls.iter().all(|c| c.star && c.filter.is_none());
-                    let calls = calls.iter().map(Builder::call).collect::<Result<_>>()?;
+                    let calls =
+                        calls.iter().map(|c| Builder::call(c, false)).collect::<Result<_>>()?;
                     let late = self.late.of(input);
                     return Ok(Box::new(ParallelAggregate::new(scan, late, calls, count_only)?));
                 }
@@ -445,7 +449,10 @@ impl Builder<'_> {
                     group_types: groups.iter().map(|g| g.ty().oid).collect(),
                     groups: codes(groups)?,
                     sets: sets.clone(),
-                    calls: calls.iter().map(Builder::call).collect::<Result<_>>()?,
+                    calls: calls
+                        .iter()
+                        .map(|c| Builder::call(c, c.in_order))
+                        .collect::<Result<_>>()?,
                     grouping: grouping.clone(),
                     filter: maybe(filter)?,
                     state: AggregateWork::default(),
@@ -468,18 +475,21 @@ impl Builder<'_> {
                     let aggregate = if is_window {
                         None
                     } else {
-                        Some(Builder::call(&AggregateCall {
-                            function: c.function,
-                            args: c.args.clone(),
-                            arg_types: c.arg_types.clone(),
-                            ty: c.ty,
-                            star: c.star,
-                            distinct: false,
-                            order_by: Vec::new(),
-                            filter: c.filter.clone(),
-                            direct_args: 0,
-                            levels_up: 0,
-                        })?)
+                        Some(Builder::call(
+                            &AggregateCall {
+                                function: c.function,
+                                args: c.args.clone(),
+                                arg_types: c.arg_types.clone(),
+                                ty: c.ty,
+                                star: c.star,
+                                distinct: false,
+                                order_by: Vec::new(),
+                                filter: c.filter.clone(),
+                                direct_args: 0,
+                                levels_up: 0,
+                            },
+                            false,
+                        )?)
                     };
                     let offset = match c.args.get(1) {
                         None => Some(1),

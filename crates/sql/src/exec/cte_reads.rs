@@ -71,3 +71,47 @@ impl Reads<'_> {
         node.children().into_iter().for_each(|child| self.node(child));
     }
 }
+
+/// Is a CTE read in one place, from which nobody goes back? Then its rows need not be kept.
+pub(super) fn read_once(plan: &Plan, cte: usize) -> bool {
+    let Some(own) = plan.ctes.get(cte) else { return false };
+    if own.modifies || matches!(own.node.kind, NodeKind::RecursiveUnion { .. }) {
+        return false;
+    }
+    let places = |node: &PlanNode| places_read(node, cte);
+    let others = plan.sub_plans.iter().map(|s| places(&s.node));
+    let others: usize = others.chain(plan.ctes.iter().map(|c| places(&c.node))).sum();
+    others == 0 && places(&plan.root) == 1 && passes_once(&plan.root, cte)
+}
+
+fn places_read(node: &PlanNode, cte: usize) -> usize {
+    let own = match node.kind {
+        NodeKind::CteScan { cte: read, .. } | NodeKind::WorkTableScan { cte: read, .. } => {
+            usize::from(read == cte)
+        }
+        _ => 0,
+    };
+    own + node.children().into_iter().map(|child| places_read(child, cte)).sum::<usize>()
+}
+
+/// Is the place where the CTE is read one to which all nodes above come once?
+fn passes_once(node: &PlanNode, cte: usize) -> bool {
+    let inputs = match &node.kind {
+        NodeKind::CteScan { cte: read, .. } => return *read == cte,
+        NodeKind::Filter { .. }
+        | NodeKind::Project { .. }
+        | NodeKind::Sort { .. }
+        | NodeKind::Aggregate { .. }
+        | NodeKind::Window { .. }
+        | NodeKind::Unique { .. }
+        | NodeKind::Limit { .. }
+        | NodeKind::SubqueryScan { .. }
+        | NodeKind::HashJoin { .. }
+        | NodeKind::CteScope { .. }
+        | NodeKind::Append { .. } => node.children(),
+        // The inner side is begun anew for each row of the outer one.
+        NodeKind::NestLoop { left, .. } => vec![&**left],
+        _ => Vec::new(),
+    };
+    inputs.into_iter().any(|input| passes_once(input, cte))
+}

@@ -8,7 +8,7 @@
 //! A node asked for at most `max` rows evaluates no expression for more than that (LIMIT must not call
 //! `nextval` too often). An empty batch is the end.
 
-mod aggregate;
+pub(crate) mod aggregate;
 pub mod batch;
 mod build;
 mod check_list;
@@ -247,8 +247,8 @@ pub(crate) fn parts(
         let later = s.later.is_some().then(|| (plan.clone(), i));
         shared.sub_plans.push(RefCell::new(sub_plan::SubPlanState::new(plan, i, node, later)?));
     }
-    for c in &plan.ctes {
-        let state = builder.cte(c)?;
+    for (number, c) in plan.ctes.iter().enumerate() {
+        let state = builder.cte(number, c)?;
         shared.ctes.push(RefCell::new(state));
     }
     *shared.exec_params.borrow_mut() = vec![Datum::Null; plan.exec_params];

@@ -190,12 +190,31 @@ impl Sorter {
             }
             f.write(self.row(*i))?;
         }
-        self.runs.push(f.end()?);
-        self.levels.push(0);
+        let run = f.end()?;
         self.data.clear();
         self.order.clear();
         self.last = None;
         self.bytes = 0;
+        self.note_run(run, cancel)
+    }
+    /// Adds rows of one value that are in order already: to disk.
+    pub(crate) fn add_run(
+        &mut self,
+        values: impl Iterator<Item = Datum>,
+        cancel: &CancelFlag,
+    ) -> Result<()> {
+        let mut f = RunWriter::new()?;
+        for value in values {
+            if f.rows.is_multiple_of(CANCEL_EVERY) {
+                cancel.check()?;
+            }
+            f.write(std::slice::from_ref(&value))?;
+        }
+        self.note_run(f.end()?, cancel)
+    }
+    fn note_run(&mut self, run: SortRun, cancel: &CancelFlag) -> Result<()> {
+        self.runs.push(run);
+        self.levels.push(0);
         // A run is an open file: a large sort in little memory must not take them all.
         while let Some(&level) = self.levels.last()
             && self.levels.iter().rev().take_while(|l| **l == level).count() >= MERGED_AT_ONCE

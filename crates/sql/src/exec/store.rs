@@ -204,6 +204,8 @@ pub(crate) struct CteState {
     /// A recursive CTE's rows of the last round.
     pub work: Rc<RefCell<RowStore>>,
     pub width: usize,
+    /// Its rows are read once, from the first to the last: they are handed on, and none is kept. So many have been.
+    pub handed_on: Option<usize>,
     /// How often its rows were forgotten.
     pub times: i64,
 }
@@ -214,6 +216,7 @@ impl CteState {
         self.store.clear();
         self.started = false;
         self.finished = false;
+        self.handed_on = self.handed_on.map(|_| 0);
         self.work = Rc::new(RefCell::new(RowStore::new()));
     }
 }
@@ -235,6 +238,9 @@ pub(crate) fn read_cte(
                 s.node = node.take();
             }
             out.reset(s.width);
+            if s.handed_on.is_some_and(|rows| rows != *at) {
+                base::bail!(INTERNAL_ERROR, "common table expression is read again");
+            }
             // What went to disk is read when all of it is there.
             if *at < s.store.len || s.finished {
                 let complete = s.finished;
@@ -251,8 +257,15 @@ pub(crate) fn read_cte(
                 n.rescan(cx)?;
                 cell.borrow_mut().started = true;
             }
-            n.next(cx, &mut batch, max)?;
+            let once = cell.borrow().handed_on.is_some();
+            n.next(cx, if once { &mut *out } else { &mut batch }, max)?;
             let mut s = cell.borrow_mut();
+            if let Some(rows) = &mut s.handed_on {
+                *rows += out.len();
+                *at += out.len();
+                s.finished = out.is_empty();
+                return Ok(true);
+            }
             if batch.is_empty() {
                 s.finished = true;
             }
@@ -261,9 +274,11 @@ pub(crate) fn read_cte(
             }
             Ok(batch.is_empty())
         };
-        if let Err(e) = step() {
+        let stepped = step();
+        let handed_on = cell.borrow().handed_on.is_some();
+        if handed_on || stepped.is_err() {
             cell.borrow_mut().node = node.take();
-            return Err(e);
+            return stepped.map(|_| ());
         }
     }
 }

@@ -20,6 +20,25 @@ pub(super) struct Groups<'e> {
     pub order: &'e [SortKey],
     /// That order of paths.
     pub keys: Option<&'e [PathKey]>,
+    /// That order with what each call asks of the rows of a group; None: it sorts, or wants no order.
+    pub of_calls: &'e [Option<Vec<PathKey>>],
+}
+
+impl Groups<'_> {
+    /// Whose calls' order a path's rows are in, within each group.
+    fn calls_in_order(&self, path: &Path) -> Vec<bool> {
+        let is = |k: &Option<Vec<PathKey>>| k.as_ref().is_some_and(|k| ordered(&path.keys, k));
+        self.of_calls.iter().map(is).collect()
+    }
+}
+
+/// What is grouped.
+pub(super) struct ToGroup {
+    pub path: Rc<Path>,
+    /// How its rows stand to the order of the groups.
+    pub stands: InOrder,
+    /// Those of each group come in the order of these calls.
+    pub calls_in_order: Vec<bool>,
 }
 
 impl JoinSpace<'_, '_> {
@@ -74,78 +93,96 @@ impl JoinSpace<'_, '_> {
         (if wanted < 1.0 { wanted * groups } else { wanted }) + alike
     }
 
-    /// Are groups of so many rows, so wide, not to be hashed? They take too much memory; or an aggregate that sorts keeps all rows of a group until it
-    /// is whole: of one group at a time, then.
-    pub(super) fn too_big_to_hash(
-        &self,
-        groups: &[Expr],
-        calls: &[AggregateCall],
-        rows: f64,
-        width: i32,
-    ) -> bool {
-        let s = self.g.settings;
-        let row = f64::from(width) + 64.0;
-        let sorts = calls.iter().any(|c| c.distinct || !c.order_by.is_empty());
-        self.groups_of(groups.iter(), rows) * row > s.hash_mem_bytes * 8.0
-            || sorts && rows * row > s.work_mem_bytes as f64
-            || !s.enable_hashagg
-    }
-
-    /// The path whose rows are grouped, and whether it is in order, or begins so.
+    /// Chooses what to group: the cheapest path, or one in the order of the groups, or of calls as well, if that is worth it.
     pub(super) fn choose_for_groups(
         &self,
         paths: &[Rc<Path>],
         of: &Groups<'_>,
         wanted: f64,
-    ) -> Option<(Rc<Path>, InOrder)> {
+    ) -> Option<ToGroup> {
         let (plain, _) = self.choose(paths, &[], None, 0.0)?;
-        let Groups { exprs, calls, order, keys } = *of;
-        if exprs.is_empty() || exprs.iter().any(made_late) || self.q.grouping_sets.len() > 1 {
-            return Some((plain, InOrder::Not));
+        if of.exprs.is_empty() && self.q.grouping_sets.len() <= 1 {
+            return Some(self.choose_for_one_group(paths, of, plain));
+        }
+        let none = vec![false; of.calls.len()];
+        if of.exprs.iter().any(made_late) || self.q.grouping_sets.len() > 1 {
+            let stands = InOrder::Not;
+            return Some(ToGroup { path: plain, stands, calls_in_order: none });
         }
         let s = self.g.settings;
         let passed = if self.q.having.is_some() { 1.0 / 3.0 } else { 1.0 };
-        let made = (passed * self.groups_of(exprs.iter(), plain.rows)).min(plain.rows);
-        // What a sort of the groups costs that come in no order.
-        let asked = self.asked_of_groups();
-        let width = 8 * (exprs.len() + calls.len()) as i32;
-        let again = if asked.is_empty() {
-            0.0
-        } else {
-            let keep = if self.q.has_windows { 0.0 } else { wanted };
-            self.sort_cost(made, width, if keep >= 1.0 { keep } else { 0.0 }).min(DISABLED)
-        };
-        let step = s.cpu_operator_cost;
-        let mut unordered = plain.total + plain.rows * step * (exprs.len() + 4) as f64 + again;
-        if self.too_big_to_hash(exprs, calls, plain.rows, plain.width) {
-            unordered += self.sort_cost(plain.rows, plain.width, 0.0);
-        }
-        let in_order = order.starts_with(&asked);
-        let few = self.groups_wanted(made, order, wanted);
-        let mut best: Option<(f64, Rc<Path>, InOrder)> = None;
+        let groups = self.groups_of(of.exprs.iter(), plain.rows);
+        let made = (passed * groups).min(plain.rows);
+        let again = self.sort_of_groups(of, made, wanted);
+        let in_order = of.order.starts_with(&self.asked_of_groups());
+        let few = self.groups_wanted(made, of.order, wanted);
+        let mut best: Option<(f64, ToGroup)> = None;
         for p in paths.iter().filter(|p| p.param.is_empty()) {
-            let (startup, total, stands) = if keys.is_some_and(|k| ordered(&p.keys, k)) {
+            let (startup, total, stands) = if of.keys.is_some_and(|k| ordered(&p.keys, k)) {
                 (p.startup, p.total, InOrder::Whole)
             } else {
-                let n = self.presorted(p, order);
+                let n = self.presorted(p, of.order);
                 if n == 0 || !s.enable_incremental_sort {
                     continue;
                 }
-                let elements = order[..n].to_vec();
+                let elements = of.order[..n].to_vec();
                 let (startup, total) =
                     self.sorted_further((p.startup, p.total, p.rows, p.width), &elements, 0.0);
                 (startup, total, InOrder::Begins(Presorted { elements, startup, total }))
             };
-            let total = total + p.rows * step + if in_order { 0.0 } else { again };
+            let calls_in_order = if stands.whole() { of.calls_in_order(p) } else { none.clone() };
+            let calls = self.sorting_of_calls(of.calls, &calls_in_order, p, groups);
+            let rows = p.rows * s.cpu_operator_cost;
+            let total = total + rows + calls + if in_order { 0.0 } else { again };
             let cost = cost_for(startup, total, made.min(p.rows), few);
             if best.as_ref().is_none_or(|b| cost < b.0) {
-                best = Some((cost, p.clone(), stands));
+                best = Some((cost, ToGroup { path: p.clone(), stands, calls_in_order }));
             }
         }
+        let unordered = self.unordered(of, &plain, groups) + again;
         Some(match best {
-            Some((cost, path, stands)) if cost < unordered => (path, stands),
-            _ => (plain, InOrder::Not),
+            Some((cost, to_group)) if cost < unordered => to_group,
+            _ => ToGroup { path: plain, stands: InOrder::Not, calls_in_order: none },
         })
+    }
+
+    /// What a sort of the groups costs that come in no order.
+    fn sort_of_groups(&self, of: &Groups<'_>, groups: f64, wanted: f64) -> f64 {
+        if self.asked_of_groups().is_empty() {
+            return 0.0;
+        }
+        let width = 8 * (of.exprs.len() + of.calls.len()) as i32;
+        let keep = if self.q.has_windows { 0.0 } else { wanted };
+        self.sort_cost(groups, width, if keep >= 1.0 { keep } else { 0.0 }).min(DISABLED)
+    }
+
+    /// What it costs to group rows in no order: hashed, or sorted first.
+    fn unordered(&self, of: &Groups<'_>, p: &Path, groups: f64) -> f64 {
+        let hash = p.rows * self.g.settings.cpu_operator_cost * (of.exprs.len() + 4) as f64;
+        let none = vec![false; of.calls.len()];
+        let calls = self.sorting_of_calls(of.calls, &none, p, groups);
+        let sorted = if self.too_big_to_hash(of.exprs, of.calls, p.rows, p.width) {
+            self.sort_cost(p.rows, p.width, 0.0)
+        } else {
+            0.0
+        };
+        p.total + hash + calls + sorted
+    }
+
+    /// All rows are of one group: they are best in the order of its calls, if that costs less than to sort them for those.
+    fn choose_for_one_group(
+        &self,
+        paths: &[Rc<Path>],
+        of: &Groups<'_>,
+        plain: Rc<Path>,
+    ) -> ToGroup {
+        let cost =
+            |p: &Path| p.total + self.sorting_of_calls(of.calls, &of.calls_in_order(p), p, 1.0);
+        let all = paths.iter().filter(|p| p.param.is_empty());
+        let best = all.min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let path = best.filter(|b| cost(b) < cost(&plain)).unwrap_or(&plain).clone();
+        let calls_in_order = of.calls_in_order(&path);
+        ToGroup { path, stands: InOrder::Not, calls_in_order }
     }
 
     /// The rows to be grouped, in order where they were chosen to be so.

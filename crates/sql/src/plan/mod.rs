@@ -30,7 +30,6 @@ mod join_paths;
 mod joins;
 mod key_joins;
 mod lateral_pull_up;
-mod merge_append;
 mod merge_reach;
 mod min_max;
 mod missing_rows;
@@ -43,6 +42,7 @@ mod output_facts;
 mod path;
 mod patterns;
 mod prep;
+mod presorted;
 mod print;
 mod pull_up;
 mod qual_cost;
@@ -64,6 +64,7 @@ mod window_line;
 mod windows;
 
 pub use exists_rows::GatheredRows;
+pub use presorted::PlannedCall;
 pub(crate) use sub_links::are_times;
 
 use crate::query::{
@@ -72,13 +73,13 @@ use crate::query::{
 };
 use base::{Oid, Result};
 use engine::catalog::model::{CatalogView, Index, Table};
-use expr::tree::{AggregateCall, SubLinkKind, WindowCall};
+use expr::tree::{SubLinkKind, WindowCall};
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
 use types::Datum;
 
 /// Settings that the planner heeds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "named after the settings")]
 pub struct PlannerSettings {
     pub work_mem_bytes: usize,
@@ -100,6 +101,7 @@ pub struct PlannerSettings {
     pub enable_sort: bool,
     pub enable_tidscan: bool,
     pub enable_incremental_sort: bool,
+    pub enable_presorted_aggregate: bool,
     pub enable_material: bool,
     /// Rows of a cursor that are expected to be fetched, as a fraction; 0: all.
     pub cursor_tuple_fraction: f64,
@@ -127,6 +129,7 @@ impl Default for PlannerSettings {
             enable_sort: true,
             enable_tidscan: true,
             enable_incremental_sort: true,
+            enable_presorted_aggregate: true,
             enable_material: true,
             cursor_tuple_fraction: 0.0,
         }
@@ -535,7 +538,7 @@ pub enum NodeKind {
         groups: Vec<Expr>,
         /// Indexes into `groups`; one set with all for a plain GROUP BY.
         sets: Vec<Vec<usize>>,
-        calls: Vec<AggregateCall>,
+        calls: Vec<PlannedCall>,
         /// GROUPING() calls.
         grouping: Vec<Vec<usize>>,
         filter: Option<Expr>,

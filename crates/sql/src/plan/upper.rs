@@ -7,7 +7,7 @@ use super::prep::Global;
 use super::pull_up::JoinTree;
 use super::rels::{InOrder, JoinSpace, Presorted, Qual, type_family};
 use super::selectivity::VarFacts;
-use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey};
+use super::{AggregateStrategy, NodeKind, PlanNode, PlanSortKey, PlannedCall};
 use crate::query::{Distinct, JoinKind, Query, RowMark, RteKind};
 use base::{Oid, Result};
 use expr::Expr;
@@ -81,7 +81,7 @@ impl Costs {
 
 impl JoinSpace<'_, '_> {
     /// An order as path keys; None if something in it cannot be one.
-    fn order_keys(&mut self, list: &[SortKey]) -> Option<Vec<PathKey>> {
+    pub(super) fn order_keys(&mut self, list: &[SortKey]) -> Option<Vec<PathKey>> {
         let mut out: Vec<PathKey> = Vec::new();
         for k in list {
             let class = self.class_for(&k.expr)?;
@@ -338,7 +338,12 @@ pub(crate) fn plan_upper(
             Distinct::On(list) => distinct_on_order(list, &s.q.order_by),
         }
     };
-    let paths = s.solve(&extra, Some(&order))?;
+    let mut calls_in_order = vec![false; calls.len()];
+    let aimed_at = match plain || min_max.is_some() {
+        true => order.clone(),
+        false => s.order_for_calls(&order, &calls),
+    };
+    let paths = s.solve(&extra, Some(&aimed_at))?;
     let keys = s.order_keys(&order);
     let (mut node, mut have) = if let Some((arg, descending)) = min_max {
         match s.min_max_node(&paths, &arg, descending, keys.as_deref())? {
@@ -349,9 +354,16 @@ pub(crate) fn plan_upper(
             }
         }
     } else if !plain {
-        let of = Groups { exprs: &groups, calls: &calls, order: &order, keys: keys.as_deref() };
-        let Some((p, stands)) = s.choose_for_groups(&paths, &of, wanted) else { return no_plan() };
-        s.ordered_for_groups(&p, stands, &order)?
+        let of = Groups {
+            exprs: &groups,
+            calls: &calls,
+            order: &order,
+            keys: keys.as_deref(),
+            of_calls: &s.keys_of_calls(&order, &calls),
+        };
+        let Some(chosen) = s.choose_for_groups(&paths, &of, wanted) else { return no_plan() };
+        calls_in_order = chosen.calls_in_order;
+        s.ordered_for_groups(&chosen.path, chosen.stands, &order)?
     } else if !s.q.has_windows && matches!(s.q.distinct, Distinct::All) {
         match s.distinct_in_order(&paths, &order, keys.as_deref(), wanted) {
             Some((p, InOrder::Whole)) => (s.create(&p)?, InOrder::Whole),
@@ -388,6 +400,7 @@ pub(crate) fn plan_upper(
     }
     if !plain {
         node = s.computed_before(node, &groups)?;
+        let calls: Vec<_> = calls.into_iter().zip(calls_in_order).collect();
         node = s.aggregate(node, &groups, calls, grouping, (&order, have.whole()))?;
         have = s.groups_stand(&node, &order, wanted);
     }
@@ -622,18 +635,18 @@ impl JoinSpace<'_, '_> {
         &mut self,
         input: PlanNode,
         groups: &[Expr],
-        calls: Vec<AggregateCall>,
+        calls: Vec<(AggregateCall, bool)>,
         grouping: Vec<Vec<usize>>,
         (order, sorted): (&[SortKey], bool),
     ) -> Result<PlanNode> {
         let s = *self.g.settings;
         let columns_in = input.columns.clone();
         let mut columns: Vec<Expr> = groups.iter().map(|e| self.shifted(e)).collect();
-        columns.extend(calls.iter().map(|c| self.shifted(&Expr::Aggregate(Box::new(c.clone())))));
+        columns.extend(calls.iter().map(|c| self.shifted(&Expr::Aggregate(Box::new(c.0.clone())))));
         columns.extend(grouping.iter().map(|g| Expr::Grouping(g.clone())));
-        let planned: Vec<AggregateCall> = calls
+        let planned: Vec<PlannedCall> = calls
             .iter()
-            .map(|c| {
+            .map(|(c, in_order)| {
                 let mut c = c.clone();
                 for a in &mut c.args {
                     *a = self.over(a, &columns_in)?;
@@ -644,7 +657,7 @@ impl JoinSpace<'_, '_> {
                 if let Some(f) = &mut c.filter {
                     **f = self.over(f, &columns_in)?;
                 }
-                Ok(c)
+                Ok(PlannedCall { call: c, in_order: *in_order })
             })
             .collect::<Result<_>>()?;
         let slots: Vec<Expr> =
@@ -657,6 +670,7 @@ impl JoinSpace<'_, '_> {
         let estimate = self.groups_of(groups.iter(), input.rows);
         let having = self.q.having.clone();
         let filter = having.map(|h| self.over(&h, &columns)).transpose()?;
+        let calls: Vec<AggregateCall> = calls.into_iter().map(|c| c.0).collect();
         let too_big = self.too_big_to_hash(groups, &calls, input.rows, input.width);
         let (strategy, input) = if groups.is_empty() && sets.len() <= 1 {
             (AggregateStrategy::Plain, input)

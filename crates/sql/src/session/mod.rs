@@ -140,6 +140,8 @@ pub struct Session {
     client_gone: Option<crate::timer::Question>,
     /// A setting has changed since the functions' view of the session was made.
     settings_changed: Cell<bool>,
+    /// What the planner was told by settings when plans were kept.
+    planned_under: crate::plan::PlannerSettings,
     /// The query string has several statements: they are one transaction, a block of a kind.
     in_implicit_block: bool,
     /// The transaction that is open has run a statement of the extended protocol, and no Sync has ended it yet.
@@ -260,6 +262,7 @@ impl Session {
             run_queue: run_queue::RunQueue::default(),
             client_gone: None,
             settings_changed: Cell::new(false),
+            planned_under: crate::plan::PlannerSettings::default(),
             in_implicit_block: false,
             pipelined: false,
             alone: Cell::new(false),
@@ -390,6 +393,11 @@ impl Session {
             std::mem::replace(&mut self.env, Rc::new(SessionEnv::new(Rc::clone(&self.state))));
         // Constants of kept statements were read under the settings of then.
         if !types::Env::style(&*self.env).reads_as(types::Env::style(&*before)) {
+            self.forget_plans();
+        }
+        let planned_under = prepared::planner_settings(&self.state);
+        if planned_under != self.planned_under {
+            self.planned_under = planned_under;
             self.forget_plans();
         }
         let name = self.state.settings.borrow().text("application_name").to_owned();

@@ -268,7 +268,7 @@ pub(super) fn plan_query(
     Ok(plan)
 }
 
-fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
+pub(super) fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
     let s = state.settings.borrow();
     let bytes = |name: &str| usize::try_from(s.int(name)).unwrap_or(0).saturating_mul(1024);
     #[expect(clippy::cast_precision_loss, reason = "a page count for cost estimates")]
@@ -293,6 +293,7 @@ fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
         enable_sort: s.bool("enable_sort"),
         enable_tidscan: s.bool("enable_tidscan"),
         enable_incremental_sort: s.bool("enable_incremental_sort"),
+        enable_presorted_aggregate: s.bool("enable_presorted_aggregate"),
         enable_material: s.bool("enable_material"),
         ..plan::PlannerSettings::default()
     }

@@ -15,6 +15,7 @@ mod create_concurrently;
 mod current_of;
 mod deep_trees;
 mod deferrable_keys;
+mod different_values;
 mod domains;
 mod drops;
 mod early_stops;

@@ -79,8 +79,18 @@ fn bytes_hash(k: &[u8], seed: u64) -> u64 {
 
 /// PostgreSQL's `hash_any` of 32-bit words.
 pub fn hash_words(words: &[u32]) -> u32 {
-    let bytes: smallvec::SmallVec<[u8; 12]> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    bytes_hash(&bytes, 0) as u32
+    let mut m = Mixer::new(size_of_val(words) as u32, 0);
+    let mut threes = words.chunks_exact(3);
+    for three in &mut threes {
+        m.a = m.a.wrapping_add(three[0]);
+        m.b = m.b.wrapping_add(three[1]);
+        m.c = m.c.wrapping_add(three[2]);
+        m.mix();
+    }
+    let rest = threes.remainder();
+    m.a = m.a.wrapping_add(rest.first().copied().unwrap_or(0));
+    m.b = m.b.wrapping_add(rest.get(1).copied().unwrap_or(0));
+    m.finish() as u32
 }
 
 /// `hashfloat8`
@@ -266,3 +276,18 @@ pub(super) const BODIES: BodyTable = &[
     ("time_hash_extended", EXTENDED),
     ("hashbpcharextended", S(|_, a| extended(a, true))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words are hashed as their bytes are.
+    #[test]
+    fn words_hash_as_their_bytes() {
+        let words = [7u32, 0xdead_beef, 0, 12_345, u32::MAX, 1, 99];
+        for n in 0..=words.len() {
+            let bytes: Vec<u8> = words[..n].iter().flat_map(|w| w.to_le_bytes()).collect();
+            assert_eq!(hash_words(&words[..n]), bytes_hash(&bytes, 0) as u32, "{n}");
+        }
+    }
+}

@@ -95,6 +95,58 @@ pub fn like(s: &str, p: &str) -> Result<bool> {
     }
 }
 
+/// A LIKE pattern of which it is known what it asks for.
+#[derive(Debug)]
+pub struct LikePattern(Form);
+
+#[derive(Debug)]
+enum Form {
+    /// `%text%`
+    Contains(memchr::memmem::Finder<'static>),
+    /// `text%`
+    Begins(Box<[u8]>),
+    /// `%text`
+    Ends(Box<[u8]>),
+    /// `text`
+    Is(Box<[u8]>),
+    Other(Box<str>),
+}
+
+impl LikePattern {
+    /// Looks at a pattern with backslash for its escape character.
+    pub fn new(pattern: &str) -> LikePattern {
+        let (p, whole) = (pattern.trim_start_matches('%'), pattern.len());
+        let (text, rest) = (p.trim_end_matches('%'), p.len());
+        // Of nothing but % there is nothing left.
+        let (before, after) = (rest < whole, text.len() < rest);
+        let bytes = text.as_bytes();
+        if text.contains(['%', '_', '\\']) {
+            return LikePattern(Form::Other(pattern.into()));
+        }
+        LikePattern(match (before, after) {
+            (true, true) => Form::Contains(memchr::memmem::Finder::new(bytes).into_owned()),
+            (false, true) => Form::Begins(bytes.into()),
+            (true, false) => Form::Ends(bytes.into()),
+            (false, false) => Form::Is(bytes.into()),
+        })
+    }
+
+    /// Does `s` match it? Characters begin where bytes say that they do: one is not found within another.
+    ///
+    /// # Errors
+    /// As [`like`].
+    pub fn matches(&self, s: &str) -> Result<bool> {
+        let bytes = s.as_bytes();
+        Ok(match &self.0 {
+            Form::Contains(text) => text.find(bytes).is_some(),
+            Form::Begins(text) => bytes.starts_with(text),
+            Form::Ends(text) => bytes.ends_with(text),
+            Form::Is(text) => bytes == &**text,
+            Form::Other(pattern) => like(s, pattern)?,
+        })
+    }
+}
+
 fn ilike(ctype: Ctype, a: &[Datum]) -> Result<bool> {
     like(&ctype.lower(text(a, 0)?), &ctype.lower(text(a, 1)?))
 }
@@ -163,3 +215,31 @@ pub(super) const BODIES: BodyTable = &[
     ("bytealike", S(|_, a| Ok(Datum::Bool(bytea_like(a)?)))),
     ("byteanlike", S(|_, a| Ok(Datum::Bool(!bytea_like(a)?)))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pattern that is looked at beforehand asks for what it asks for otherwise.
+    #[test]
+    fn known_patterns_match_as_others_do() {
+        let texts = [
+            "", "a", "b", "ab", "ba", "aab", "abab", "xaby", "\u{e4}ab", "ab\u{e4}", "a%b", "a_b",
+            "\\",
+        ];
+        let parts = ["", "a", "ab", "%", "_", "\u{e4}", "\\%"];
+        for a in parts {
+            for b in parts {
+                for c in parts {
+                    let pattern = format!("{a}{b}{c}");
+                    let known = LikePattern::new(&pattern);
+                    for text in texts {
+                        let want = like(text, &pattern).unwrap();
+                        assert_eq!(known.matches(text).unwrap(), want, "{text} LIKE {pattern}");
+                    }
+                }
+            }
+        }
+        assert!(LikePattern::new("a\\").matches("ab").is_err());
+    }
+}

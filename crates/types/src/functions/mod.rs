@@ -12,7 +12,7 @@ mod float;
 pub(crate) mod hash;
 pub(crate) mod inet;
 pub(crate) mod int;
-mod like;
+pub mod like;
 pub mod misc;
 pub(crate) mod numeric;
 pub mod quote;

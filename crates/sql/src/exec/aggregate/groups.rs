@@ -40,15 +40,16 @@ impl AggregateWork {
             }
         };
         for (c, s) in calls.iter().zip(&mut self.states[at * n..(at + 1) * n]) {
-            let before = s.sorter_bytes();
+            let before = s.put_aside();
             c.add(s, row, cx)?;
-            let State::Collected(Some(collected)) = s else { continue };
-            let sorter = &mut collected.sorter;
-            self.bytes += sorter.bytes();
-            self.bytes = self.bytes.saturating_sub(before);
-            if self.bytes > limit && sorter.bytes() >= LEAST_RUN_BYTES {
-                self.bytes = self.bytes.saturating_sub(sorter.bytes());
-                sorter.spill(cx.x.cancel)?;
+            let now = s.put_aside();
+            if now == before {
+                continue;
+            }
+            self.bytes = (self.bytes + now).saturating_sub(before);
+            if self.bytes > limit && now >= LEAST_RUN_BYTES {
+                s.spill(cx.x.cancel)?;
+                self.bytes = (self.bytes + s.put_aside()).saturating_sub(now);
             }
         }
         match &mut self.count_in {
