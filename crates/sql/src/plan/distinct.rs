@@ -1,8 +1,8 @@
 //! SELECT DISTINCT over rows that come in an order: equal rows stand together, one after the other is given, and a LIMIT is met early.
 
 use super::finish::contains_set;
-use super::path::{DISABLED, Path, PathKey, ordered};
-use super::rels::{InOrder, JoinSpace, Presorted};
+use super::path::{DISABLED, Path, PathKey};
+use super::rels::{InOrder, JoinSpace};
 use super::upper::cost_for;
 use crate::query::Query;
 use expr::Expr;
@@ -52,17 +52,8 @@ impl JoinSpace<'_, '_> {
             if settings.enable_hashagg { cheapest.total + work(&cheapest) } else { DISABLED };
         let mut best: Option<(f64, Rc<Path>, InOrder)> = None;
         for p in paths.iter().filter(|p| p.param.is_empty()) {
-            let (startup, total, stands) = if ordered(&p.keys, keys) {
-                (p.startup, p.total, InOrder::Whole)
-            } else {
-                let n = self.presorted(p, order);
-                if n == 0 || !settings.enable_incremental_sort {
-                    continue;
-                }
-                let elements = order[..n].to_vec();
-                let input = (p.startup, p.total, p.rows, p.width);
-                let (startup, total) = self.sorted_further(input, &elements, 0.0);
-                (startup, total, InOrder::Begins(Presorted { elements, startup, total }))
+            let Some((startup, total, stands)) = self.in_order(p, order, Some(keys)) else {
+                continue;
             };
             let each = p.rows / self.different_rows(order, p.rows);
             let wanted = if wanted >= 1.0 { wanted * each } else { wanted };

@@ -3,7 +3,7 @@
 
 use super::finish::contains_set;
 use super::path::{DISABLED, Path, PathKey, ordered};
-use super::rels::{InOrder, JoinSpace, Presorted};
+use super::rels::{InOrder, JoinSpace};
 use super::upper::{ascending, cost_for};
 use super::{AggregateStrategy, NodeKind, PlanNode};
 use crate::query::Distinct;
@@ -118,17 +118,8 @@ impl JoinSpace<'_, '_> {
         let few = self.groups_wanted(made, of.order, wanted);
         let mut best: Option<(f64, ToGroup)> = None;
         for p in paths.iter().filter(|p| p.param.is_empty()) {
-            let (startup, total, stands) = if of.keys.is_some_and(|k| ordered(&p.keys, k)) {
-                (p.startup, p.total, InOrder::Whole)
-            } else {
-                let n = self.presorted(p, of.order);
-                if n == 0 || !s.enable_incremental_sort {
-                    continue;
-                }
-                let elements = of.order[..n].to_vec();
-                let (startup, total) =
-                    self.sorted_further((p.startup, p.total, p.rows, p.width), &elements, 0.0);
-                (startup, total, InOrder::Begins(Presorted { elements, startup, total }))
+            let Some((startup, total, stands)) = self.in_order(p, of.order, of.keys) else {
+                continue;
             };
             let calls_in_order = if stands.whole() { of.calls_in_order(p) } else { none.clone() };
             let calls = self.sorting_of_calls(of.calls, &calls_in_order, p, groups);
@@ -223,14 +214,7 @@ impl JoinSpace<'_, '_> {
             }
             self.q.begins_in(order)
         };
-        if n == 0 || !self.g.settings.enable_incremental_sort {
-            return InOrder::Not;
-        }
-        let elements = order[..n].to_vec();
-        let input = (node.startup_cost, node.total_cost, node.rows, node.width);
-        let keep = if self.q.has_windows { 0.0 } else { wanted };
-        let (startup, total) = self.sorted_further(input, &elements, keep);
-        InOrder::Begins(Presorted { elements, startup, total })
+        self.begins(node, &order[..n], if self.q.has_windows { 0.0 } else { wanted })
     }
 }
 

@@ -150,18 +150,49 @@ impl JoinSpace<'_, '_> {
         if seen.is_empty() { 0 } else { n }
     }
 
-    /// What it costs to have the first rows, and all, of an input (startup and total cost, rows, width) that is in the order of these elements.
-    pub(super) fn sorted_further(
+    /// The sort of an input (startup and total cost, rows, width) that is in the order of these elements.
+    fn sorted_further(
         &self,
         (startup, total, rows, width): (f64, f64, f64, i32),
         elements: &[SortKey],
         wanted: f64,
-    ) -> (f64, f64) {
+    ) -> Presorted {
         let groups = self.groups_of(elements.iter().map(|k| &k.expr), rows);
         let (rows, run) = (rows / groups, (total - startup) / groups);
         let each =
             self.sort_cost(rows, width, wanted) + rows * 2.0 * self.g.settings.cpu_operator_cost;
-        (startup + run + each, total + each * groups)
+        Presorted {
+            elements: elements.to_vec(),
+            startup: startup + run + each,
+            total: total + each * groups,
+        }
+    }
+
+    /// How a node's rows, which are in the order of these elements, stand to an order that begins with them.
+    pub(super) fn begins(&self, n: &PlanNode, elements: &[SortKey], wanted: f64) -> InOrder {
+        if elements.is_empty() || !self.g.settings.enable_incremental_sort {
+            return InOrder::Not;
+        }
+        let input = (n.startup_cost, n.total_cost, n.rows, n.width);
+        InOrder::Begins(self.sorted_further(input, elements, wanted))
+    }
+
+    /// What a path's rows cost in an order (startup, total), and how they stand to it. None: they would have to be sorted whole.
+    pub(super) fn in_order(
+        &self,
+        p: &Path,
+        order: &[SortKey],
+        keys: Option<&[PathKey]>,
+    ) -> Option<(f64, f64, InOrder)> {
+        if keys.is_some_and(|k| ordered(&p.keys, k)) {
+            return Some((p.startup, p.total, InOrder::Whole));
+        }
+        let n = self.presorted(p, order);
+        if n == 0 || !self.g.settings.enable_incremental_sort {
+            return None;
+        }
+        let sort = self.sorted_further((p.startup, p.total, p.rows, p.width), &order[..n], 0.0);
+        Some((sort.startup, sort.total, InOrder::Begins(sort)))
     }
 
     /// So many rows of the last window have to be made for the first `wanted` in the query's order, of which that window's order is a beginning.
@@ -204,11 +235,11 @@ impl JoinSpace<'_, '_> {
                 continue;
             }
             let input = (p.startup, p.total, p.rows, p.width);
-            let (startup, total) = self.sorted_further(input, &order[..n], wanted);
-            let costs = Costs { first: startup, wanted: cost_for(startup, total, p.rows, wanted) };
+            let sort = self.sorted_further(input, &order[..n], wanted);
+            let cost = cost_for(sort.startup, sort.total, p.rows, wanted);
+            let costs = Costs { first: sort.startup, wanted: cost };
             if beats(&costs, &best) {
-                let begins = Presorted { elements: order[..n].to_vec(), startup, total };
-                best = Some((costs, p.clone(), InOrder::Begins(begins)));
+                best = Some((costs, p.clone(), InOrder::Begins(sort)));
             }
         }
         best.map(|(_, p, s)| (p, s))

@@ -1,6 +1,6 @@
 //! Windows: the order in which each reads its rows, and the nodes one above the other.
 
-use super::rels::{InOrder, JoinSpace, Presorted};
+use super::rels::{InOrder, JoinSpace};
 use super::upper::{above, ascending, cost_for};
 use super::window_line::window_names;
 use super::{NodeKind, PlanNode};
@@ -85,19 +85,7 @@ impl JoinSpace<'_, '_> {
         if !self.q.order_by.is_empty() && self.q.leaves_in(&have) {
             return Ok((node, InOrder::Whole));
         }
-        let stands = match self.q.begins_in(&have) {
-            0 => InOrder::Not,
-            _ if !self.g.settings.enable_incremental_sort => InOrder::Not,
-            n => {
-                let elements = self.q.order_by[..n].to_vec();
-                let (startup, total) = self.sorted_further(
-                    (node.startup_cost, node.total_cost, node.rows, node.width),
-                    &elements,
-                    0.0,
-                );
-                InOrder::Begins(Presorted { elements, startup, total })
-            }
-        };
+        let stands = self.begins(&node, &self.q.order_by[..self.q.begins_in(&have)], 0.0);
         Ok((node, stands))
     }
 
