@@ -53,7 +53,7 @@ fn groups_come_in_the_order_of_what_is_above() {
         ),
         (
             "SELECT k, n, count(*) FROM g GROUP BY k, n ORDER BY k, count(*) DESC, n LIMIT 5",
-            "Incremental Sort Sort Key: k, count(*) DESC, n Presorted Key: k -> GroupAggregate",
+            "Incremental Sort Sort Key: k, (count(*)) DESC, n Presorted Key: k -> GroupAggregate",
         ),
         (
             "SELECT k, row_number() OVER (), sum(count(*)) OVER (ORDER BY k) FROM g GROUP BY k ORDER BY k",

@@ -43,7 +43,7 @@ fn few_rows_outside_ask_by_key() {
             );
             let shape = plan(&mut s, &statement);
             assert!(shape.contains("Nested Loop"), "{statement}\n{shape}");
-            assert!(shape.contains("Index Cond: (b.k = $"), "{statement}\n{shape}");
+            assert!(shape.contains("Index Cond: (k = a.k)"), "{statement}\n{shape}");
         }
     }
     // What takes no whole groups away, or is another row each time, is read as it is.
@@ -58,7 +58,7 @@ fn few_rows_outside_ask_by_key() {
             "SELECT a.id, s.t FROM a LEFT JOIN ({sub}) s ON s.k = a.k ORDER BY a.id LIMIT 5"
         );
         let shape = plan(&mut s, &statement);
-        assert!(!shape.contains("Index Cond: (b.k = $"), "{statement}\n{shape}");
+        assert!(!shape.contains("Index Cond: (k = a.k)"), "{statement}\n{shape}");
     }
 }
 

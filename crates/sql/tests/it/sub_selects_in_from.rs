@@ -135,7 +135,7 @@ fn columns_that_nobody_reads_are_not_fetched() {
         ),
     ] {
         let plan = s.run(&format!("EXPLAIN (VERBOSE, COSTS off) {query}"));
-        let mut lines = plan.lines().skip_while(|line| !line.contains("Seq Scan on w"));
+        let mut lines = plan.lines().skip_while(|line| !line.contains("Seq Scan on public.w"));
         let output = lines.nth(1).and_then(|line| line.trim().strip_prefix("Output: "));
         assert_eq!(output.unwrap_or_default(), fetched, "{plan}");
         assert_eq!(s.run(query), want, "{plan}");

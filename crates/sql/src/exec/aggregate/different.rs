@@ -165,7 +165,7 @@ pub(crate) struct Different {
     /// What was added last, which comes again where the input is in order.
     last: Option<(Kind, u64)>,
     /// What went to disk.
-    runs: Option<Sorter>,
+    runs: Option<Box<Sorter>>,
 }
 
 impl Different {
@@ -234,7 +234,7 @@ impl Different {
     pub(super) fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
         let ty = self.ty;
         let key = KeyPlace { slot: 0, ty, descending: false, nulls_first: false };
-        let runs = self.runs.get_or_insert_with(|| Sorter::new(vec![key], 1, 0, None));
+        let runs = self.runs.get_or_insert_with(|| Box::new(Sorter::new(vec![key], 1, 0, None)));
         match self.values.take() {
             None => {}
             Some(Values::Words(kind, words)) => {
@@ -326,7 +326,7 @@ impl Call {
         let Some(mut different) = different else { return self.finish(&mut inner, cx) };
         if different.runs.is_some() {
             different.spill(cx.x.cancel)?;
-            let collected = different.runs.map(|sorter| Box::new(Collected { sorter, values: 0 }));
+            let collected = different.runs.map(|sorter| Box::new(Collected { sorter: *sorter, values: 0 }));
             return self.finish_collected(collected, cx);
         }
         match (different.values, &mut inner) {
