@@ -326,7 +326,8 @@ impl Call {
         let Some(mut different) = different else { return self.finish(&mut inner, cx) };
         if different.runs.is_some() {
             different.spill(cx.x.cancel)?;
-            let collected = different.runs.map(|sorter| Box::new(Collected { sorter: *sorter, values: 0 }));
+            let collected =
+                different.runs.map(|sorter| Box::new(Collected { sorter: *sorter, values: 0 }));
             return self.finish_collected(collected, cx);
         }
         match (different.values, &mut inner) {
