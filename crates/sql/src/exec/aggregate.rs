@@ -174,6 +174,12 @@ impl Call {
         }
     }
 
+    /// Does the row pass the call's FILTER?
+    #[inline]
+    fn counts(&self, row: &[Datum], eval: &EvalContext<'_>) -> Result<bool> {
+        self.filter.as_ref().map_or(Ok(true), |f| f.is_true(row, eval))
+    }
+
     /// Puts a row's arguments aside, to be sorted.
     fn collect(
         &self,
@@ -181,9 +187,7 @@ impl Call {
         row: &[Datum],
         cx: &Cx<'_>,
     ) -> Result<()> {
-        if let Some(f) = &self.filter
-            && !f.is_true(row, &cx.eval)?
-        {
+        if !self.counts(row, &cx.eval)? {
             return Ok(());
         }
         let mut values: SmallVec<[Datum; 4]> = SmallVec::new();
@@ -203,9 +207,7 @@ impl Call {
 
     /// Adds a row's arguments unless they came just before.
     fn add_once(&self, once: &mut Once, row: &[Datum], cx: &Cx<'_>) -> Result<()> {
-        if let Some(f) = &self.filter
-            && !f.is_true(row, &cx.eval)?
-        {
+        if !self.counts(row, &cx.eval)? {
             return Ok(());
         }
         let mut args: SmallVec<[Datum; 2]> = SmallVec::new();
@@ -287,9 +289,7 @@ impl Call {
         row: &[Datum],
         cx: &EvalContext<'_>,
     ) -> Result<()> {
-        if let Some(f) = &self.filter
-            && !f.is_true(row, cx)?
-        {
+        if !self.counts(row, cx)? {
             return Ok(());
         }
         match (state, self.maker) {
@@ -342,9 +342,7 @@ impl Call {
 
     /// Takes a row's arguments, which were added before, out again. False: it cannot be done, and the state is of no more use.
     pub(crate) fn remove(&self, state: &mut State, row: &[Datum], cx: &Cx<'_>) -> Result<bool> {
-        if let Some(f) = &self.filter
-            && !f.is_true(row, &cx.eval)?
-        {
+        if !self.counts(row, &cx.eval)? {
             return Ok(true);
         }
         let mut scratch = Datum::Null;

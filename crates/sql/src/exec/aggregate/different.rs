@@ -302,9 +302,7 @@ impl Call {
         row: &[Datum],
         cx: &Cx<'_>,
     ) -> Result<()> {
-        if let Some(f) = &self.filter
-            && !f.is_true(row, &cx.eval)?
-        {
+        if !self.counts(row, &cx.eval)? {
             return Ok(());
         }
         let mut scratch = Datum::Null;
