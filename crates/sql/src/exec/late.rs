@@ -39,20 +39,16 @@ impl LateColumns {
 
     /// `may`: which columns of the node's rows may be late.
     fn visit(&mut self, node: &PlanNode, mut may: Vec<bool>) {
-        match &node.kind {
-            NodeKind::SeqScan(scan)
-            | NodeKind::SampleScan { scan, .. }
-            | NodeKind::IndexScan { scan, .. }
-            | NodeKind::BitmapScan { scan, .. }
-            | NodeKind::TidScan { scan, .. }
-            | NodeKind::TidRangeScan { scan, .. } => {
-                for (may, column) in may.iter_mut().zip(&scan.columns) {
-                    *may &= is_long(&scan.table, *column);
-                }
-                if may.contains(&true) {
-                    self.0.insert(std::ptr::from_ref(node), may);
-                }
+        if let Some(scan) = node.kind.table_scan() {
+            for (may, column) in may.iter_mut().zip(&scan.columns) {
+                *may &= is_long(&scan.table, *column);
             }
+            if may.contains(&true) {
+                self.0.insert(std::ptr::from_ref(node), may);
+            }
+            return;
+        }
+        match &node.kind {
             NodeKind::SubqueryScan { input, .. }
             | NodeKind::Filter { input, .. }
             | NodeKind::Limit { input, .. }
@@ -118,13 +114,8 @@ impl LateColumns {
                     self.visit(input, of_modify(m, input.columns.len()));
                 }
             }
-            NodeKind::SetOp { .. }
-            | NodeKind::RecursiveUnion { .. }
-            | NodeKind::Result { .. }
-            | NodeKind::FunctionScan { .. }
-            | NodeKind::ValuesScan { .. }
-            | NodeKind::CteScan { .. }
-            | NodeKind::WorkTableScan { .. } => {
+            // Whoever is not known reads all.
+            _ => {
                 for input in node.children() {
                     self.visit(input, vec![false; input.columns.len()]);
                 }

@@ -58,18 +58,6 @@ pub fn with_addresses(plan: &Plan) -> Option<(Plan, Addresses)> {
     Some((plan, found))
 }
 
-fn scanned(kind: &NodeKind) -> Option<&super::TableScan> {
-    match kind {
-        NodeKind::SeqScan(scan)
-        | NodeKind::SampleScan { scan, .. }
-        | NodeKind::IndexScan { scan, .. }
-        | NodeKind::BitmapScan { scan, .. }
-        | NodeKind::TidScan { scan, .. }
-        | NodeKind::TidRangeScan { scan, .. } => Some(scan),
-        _ => None,
-    }
-}
-
 /// The input of a node that hands on its input's rows one by one, as they come; by reference as `kind` is.
 macro_rules! handed_on {
     ($kind:expr) => {
@@ -85,7 +73,7 @@ macro_rules! handed_on {
 }
 
 fn find(node: &PlanNode) -> Option<Addresses> {
-    if let Some(scan) = scanned(&node.kind) {
+    if let Some(scan) = node.kind.table_scan() {
         return scan.table.storage.is_some().then_some(Addresses::One(scan.table.oid));
     }
     match &node.kind {
@@ -129,20 +117,16 @@ fn hand_on(node: &mut PlanNode, added: usize) {
 
 /// Puts the address behind the node's columns, and with `tables` the table behind that.
 fn expose(node: &mut PlanNode, tables: bool) {
-    match &mut node.kind {
-        NodeKind::SeqScan(scan)
-        | NodeKind::SampleScan { scan, .. }
-        | NodeKind::IndexScan { scan, .. }
-        | NodeKind::BitmapScan { scan, .. }
-        | NodeKind::TidScan { scan, .. }
-        | NodeKind::TidRangeScan { scan, .. } => {
-            scan.columns.push(-1);
-            node.columns.push(column(-1, oids::TID));
-            if tables {
-                scan.columns.push(-6);
-                node.columns.push(column(-6, oids::OID));
-            }
+    if let Some(scan) = node.kind.table_scan_mut() {
+        scan.columns.push(-1);
+        node.columns.push(column(-1, oids::TID));
+        if tables {
+            scan.columns.push(-6);
+            node.columns.push(column(-6, oids::OID));
         }
+        return;
+    }
+    match &mut node.kind {
         NodeKind::Append { inputs } => {
             for input in inputs.iter_mut() {
                 match find(input) {

@@ -550,8 +550,8 @@ impl<'a> Explain<'a> {
                     p.expr(e);
                     p.finish_column()
                 };
-                let by: Vec<String> = partition.iter().map(&print).collect();
-                let order: Vec<String> = order.iter().map(|k| print(&k.expr)).collect();
+                let by: Vec<String> = partition.iter().map(|e| self.element(e, columns)).collect();
+                let order = self.elements(order, columns);
                 add("Window", window_line(name, &by, &order, frame, calls, &print).into());
                 if let Some(run) = run {
                     let text = self.print(run, cols(n));

@@ -299,6 +299,33 @@ impl PlanNode {
     }
 }
 
+/// The scan of a node that reads a table; by reference as `kind` is.
+macro_rules! table_scan {
+    ($kind:expr) => {
+        match $kind {
+            NodeKind::SeqScan(scan)
+            | NodeKind::SampleScan { scan, .. }
+            | NodeKind::IndexScan { scan, .. }
+            | NodeKind::BitmapScan { scan, .. }
+            | NodeKind::TidScan { scan, .. }
+            | NodeKind::TidRangeScan { scan, .. } => Some(scan),
+            _ => None,
+        }
+    };
+}
+
+impl NodeKind {
+    /// What it reads of a table, by whichever way; None if it reads none.
+    pub fn table_scan(&self) -> Option<&TableScan> {
+        table_scan!(self)
+    }
+
+    /// The same, to be changed.
+    pub fn table_scan_mut(&mut self) -> Option<&mut TableScan> {
+        table_scan!(self)
+    }
+}
+
 /// What every scan of a table has.
 #[derive(Debug, Clone)]
 pub struct TableScan {

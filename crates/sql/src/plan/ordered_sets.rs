@@ -6,6 +6,7 @@
 use super::join_paths::sort_cost;
 use super::prep::{Global, plan_level};
 use super::rels::{JoinSpace, type_family};
+use super::set_ops::of_sides;
 use super::upper::{above, cost_for};
 use super::{NodeKind, PlanNode, PlanSortKey};
 use crate::query::{Command, Distinct, Query, RteKind, SetOp, SetOperation};
@@ -138,21 +139,8 @@ impl Ordered<'_> {
                 let Some(l) = self.plan(g, left, &order)? else { return Ok(None) };
                 let Some(r) = self.plan(g, right, &order)? else { return Ok(None) };
                 let each = g.settings.cpu_operator_cost * order.len() as f64;
-                let rows = if *op == SetOp::Intersect { l.rows.min(r.rows) } else { l.rows };
-                Ok(Some(PlanNode {
-                    columns: l.columns.clone(),
-                    rows,
-                    startup_cost: l.startup_cost + r.startup_cost,
-                    total_cost: l.total_cost + r.total_cost + (l.rows + r.rows) * each,
-                    width: l.width,
-                    kind: NodeKind::SetOp {
-                        op: *op,
-                        all: *all,
-                        left: Box::new(l),
-                        right: Box::new(r),
-                        order,
-                    },
-                }))
+                let work = (l.rows + r.rows) * each;
+                Ok(Some(of_sides(*op, *all, l, r, order, work)))
             }
         }
     }

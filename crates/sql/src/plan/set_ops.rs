@@ -174,25 +174,31 @@ fn plan_own(
             let (l, left) = plan_tree(g, q, left, 0.0)?;
             let (r, right) = plan_tree(g, q, right, 0.0)?;
             let hash = if g.settings.enable_hashagg { 0.0 } else { DISABLED };
-            let total = l.total_cost + r.total_cost + (l.rows + r.rows) * 0.01 + hash;
-            let rows = if *op == SetOp::Intersect { l.rows.min(r.rows) } else { l.rows };
-            let facts = of_set_operation(*op, *all, &left, &right, rows);
-            let node = PlanNode {
-                columns: l.columns.clone(),
-                rows,
-                startup_cost: total,
-                total_cost: total,
-                width: l.width,
-                kind: NodeKind::SetOp {
-                    op: *op,
-                    all: *all,
-                    left: Box::new(l),
-                    right: Box::new(r),
-                    order: Vec::new(),
-                },
-            };
+            let work = (l.rows + r.rows) * 0.01 + hash;
+            let mut node = of_sides(*op, *all, l, r, Vec::new(), work);
+            node.startup_cost = node.total_cost;
+            let facts = of_set_operation(*op, *all, &left, &right, node.rows);
             Ok((node, facts))
         }
+    }
+}
+
+/// INTERSECT or EXCEPT of two inputs: of sides in an order they are walked along, without one they go into a hash table; `work` is what that costs.
+pub(super) fn of_sides(
+    op: SetOp,
+    all: bool,
+    left: PlanNode,
+    right: PlanNode,
+    order: Vec<PlanSortKey>,
+    work: f64,
+) -> PlanNode {
+    PlanNode {
+        columns: left.columns.clone(),
+        rows: if op == SetOp::Intersect { left.rows.min(right.rows) } else { left.rows },
+        startup_cost: left.startup_cost + right.startup_cost,
+        total_cost: left.total_cost + right.total_cost + work,
+        width: left.width,
+        kind: NodeKind::SetOp { op, all, left: Box::new(left), right: Box::new(right), order },
     }
 }
 

@@ -45,7 +45,7 @@ fn groups_come_in_the_order_of_what_is_above() {
         ),
         (
             "SELECT k, rank() OVER (PARTITION BY k ORDER BY sum(n)) FROM g GROUP BY k, n ORDER BY k LIMIT 5",
-            "WindowAgg Window: w1 AS (PARTITION BY k ORDER BY sum(n) ROWS UNBOUNDED PRECEDING) -> Incremental Sort",
+            "WindowAgg Window: w1 AS (PARTITION BY k ORDER BY (sum(n)) ROWS UNBOUNDED PRECEDING) -> Incremental Sort",
         ),
         (
             "SELECT k, n, count(*) FROM g GROUP BY k, n ORDER BY k, n DESC LIMIT 5",

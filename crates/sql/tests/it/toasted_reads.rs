@@ -317,3 +317,39 @@ fn parts_are_those_of_the_whole() {
         ("SELECT count(*) > 8 FROM packed WHERE pg_column_size(big) < octet_length(big)", "t"),
     ]);
 }
+
+/// Patterns made of the values' own beginnings, middles and ends, against values out of line, compressed, and in line.
+#[test]
+fn patterns_are_held_against_whole_values() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id int PRIMARY KEY, big text, raw bytea)",
+        "CREATE TABLE packed (LIKE t)",
+        "ALTER TABLE t ALTER big SET STORAGE EXTERNAL, ALTER raw SET STORAGE EXTERNAL",
+        "INSERT INTO t (id, big) SELECT i, (SELECT string_agg(repeat(md5(i::text || j), 3) || 'ß', '') FROM generate_series(1, 30 * i) j) FROM generate_series(1, 8) i",
+        "UPDATE t SET raw = convert_to(big, 'UTF8')",
+        "INSERT INTO packed SELECT * FROM t",
+        "CREATE TABLE p AS SELECT id AS n, v.* FROM t, LATERAL (VALUES (left(big, 2100) || '%'), ('%' || right(big, 2100)), \
+         ('%' || substr(big, 1000, 1500) || '%'), (left(big, 40) || '%' || substr(big, 1990, 20) || '%' || right(big, 1)), \
+         (left(big, 500) || '_' || substr(big, 502)), (left(big, 500) || '_' || substr(big, 503)), (big)) v(pattern)",
+    ]);
+    let found = |of: &str, big: &str, raw: &str| {
+        format!(
+            "SELECT string_agg(id || CASE WHEN {big} LIKE pattern THEN 'l' ELSE '-' END || CASE WHEN {big} ILIKE upper(pattern) THEN 'i' ELSE '-' END || \
+             CASE WHEN {big} NOT LIKE pattern THEN 'n' ELSE '-' END || CASE WHEN {raw} LIKE convert_to(pattern, 'UTF8') THEN 'b' ELSE '-' END, ',' \
+             ORDER BY id, n, pattern) FROM {of}, p"
+        )
+    };
+    let wanted = s.run(&found("t", "(big || '')", "(raw || '')"));
+    // Each value meets six of its own seven patterns, none of another's.
+    assert_eq!(wanted.matches("l").count(), 6 * 8, "{wanted}");
+    assert_eq!(wanted.matches("n").count(), 8 * 56 - 6 * 8, "{wanted}");
+    for of in ["t", "packed"] {
+        s.check(&[(&found(of, "big", "raw"), &wanted)]);
+    }
+    s.check(&[
+        ("SELECT count(*) FROM t WHERE pg_column_size(big) > 2000", "8"),
+        ("SELECT string_agg(id::text, ',' ORDER BY id) FROM t WHERE big LIKE (SELECT pattern FROM p WHERE n = 3 LIMIT 1)", "3"),
+    ]);
+}

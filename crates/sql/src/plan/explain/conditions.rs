@@ -9,15 +9,10 @@ use expr::Expr;
 /// The name under which a scan's rows go in the query.
 fn scanned(n: &PlanNode) -> Option<&str> {
     let named = |alias: &'_ str| !alias.is_empty();
+    if let Some(scan) = n.kind.table_scan() {
+        return Some(if named(&scan.alias) { &scan.alias } else { &scan.table.name });
+    }
     match &n.kind {
-        NodeKind::SeqScan(scan)
-        | NodeKind::SampleScan { scan, .. }
-        | NodeKind::IndexScan { scan, .. }
-        | NodeKind::BitmapScan { scan, .. }
-        | NodeKind::TidScan { scan, .. }
-        | NodeKind::TidRangeScan { scan, .. } => {
-            Some(if named(&scan.alias) { &scan.alias } else { &scan.table.name })
-        }
         NodeKind::CteScan { alias, name, .. } | NodeKind::WorkTableScan { alias, name, .. } => {
             Some(if named(alias) { alias } else { name })
         }
@@ -137,20 +132,22 @@ impl<'a> Explain<'a> {
         Detail::List(keys.iter().zip(self.elements(keys, columns)).map(directed).collect())
     }
 
-    /// The elements of an order alone; what was computed below stands in parentheses.
+    /// The elements of an order alone.
     pub(super) fn elements(&self, keys: &[PlanSortKey], columns: &'a [Expr]) -> Vec<String> {
-        let below = |e: &Expr| match e {
+        keys.iter().map(|k| self.element(&k.expr, columns)).collect()
+    }
+
+    /// A key of an order or a partition; what was computed below stands in parentheses.
+    pub(super) fn element(&self, key: &Expr, columns: &'a [Expr]) -> String {
+        let below = match key {
             Expr::Slot { index, .. } => columns.get(*index),
             _ => None,
         };
-        let element = |k: &PlanSortKey| {
-            let mut p = self.printer(columns);
-            p.expr(&k.expr);
-            match below(&k.expr) {
-                Some(Expr::Var { .. }) | None => p.finish_column(),
-                Some(_) => format!("({})", p.finish_top()),
-            }
-        };
-        keys.iter().map(element).collect()
+        let mut p = self.printer(columns);
+        p.expr(key);
+        match below {
+            Some(Expr::Var { .. }) | None => p.finish_column(),
+            Some(_) => format!("({})", p.finish_top()),
+        }
     }
 }
