@@ -2,7 +2,7 @@
 
 use crate::apply::{self, Actor};
 use crate::heap::{Heap, TupleOutcome};
-use crate::queue::{Doing, RowQueue};
+use crate::queue::{Doing, RowQueue, Version};
 use crate::record::{self, Encoder, F_CLEAR};
 use crate::visibility::{Hints, UpdateVerdict, satisfies_update};
 use crate::visibility_map::MapPin;
@@ -22,7 +22,7 @@ pub(crate) enum Claim {
 
 impl Heap {
     /// Locks the page of `tid` and waits until nobody is in the way of a change that needs the row in
-    /// `mode`.
+    /// `mode`. A version that is gone after a wait, which the command's snapshot can't have seen, is [`TupleOutcome::Invisible`].
     pub(crate) fn claim(
         &self,
         tid: Tid,
@@ -33,15 +33,20 @@ impl Heap {
         doing: Doing,
     ) -> Result<Claim> {
         let txn = queue.txn();
-        let mut pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
+        let mut waited_for: Option<Version> = None;
         loop {
+            let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
+                return Ok(Claim::Failed(TupleOutcome::Invisible));
+            };
             let guard = self.lock_with_map(pin.into_write(), map)?;
-            if !guard.item_id(tid.offset).is_normal() {
+            let there = guard.item_id(tid.offset).is_normal();
+            if !there || waited_for.is_some_and(|version| !version.is_on(&guard)) {
                 return Ok(Claim::Failed(TupleOutcome::Invisible));
             }
-            let verdict = satisfies_update(&guard.tuple(tid.offset), tid, txn, cid, &mut hints)?;
+            let tuple = guard.tuple(tid.offset);
+            let verdict = satisfies_update(&tuple, tid, txn, cid, &mut hints)?;
             if hints.bits != 0 {
                 guard.set_hint_after(hints.after, |p| p.or_infomask(tid.offset, hints.bits));
             }
@@ -52,15 +57,13 @@ impl Heap {
                 },
                 UpdateVerdict::BeingModified(xid) => xid,
                 other => {
-                    let outcome = outcome_of(other, &guard.tuple(tid.offset));
-                    if matches!(outcome, TupleOutcome::Updated { .. }) {
-                        queue.keep(self, tid, guard.unlock());
-                    }
-                    return Ok(Claim::Failed(outcome));
+                    return Ok(Claim::Failed(outcome_of(other, &guard.tuple(tid.offset))));
                 }
             };
-            pin = guard.unlock();
-            if !self.wait_for(tid, holder, mode, wait, queue, doing)? {
+            let version = Version::at(tid, &guard.tuple(tid.offset));
+            waited_for = Some(version);
+            drop(guard);
+            if !self.wait_for(version, holder, mode, wait, queue, doing)? {
                 return Ok(Claim::Failed(TupleOutcome::WouldBlock));
             }
         }

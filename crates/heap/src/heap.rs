@@ -3,7 +3,7 @@
 use crate::context::{HeapContext, Writable};
 use crate::free_space_map::FreeSpaceMap;
 use crate::prune_tally::PruneTally;
-use crate::queue::{Doing, RowQueue};
+use crate::queue::{Doing, RowQueue, Version};
 use crate::record;
 use crate::room::Targets;
 use crate::toast::{AttrStorage, ToastStore};
@@ -232,11 +232,11 @@ impl Heap {
         Ok(guard)
     }
 
-    /// Waits for `xid` to end, queueing behind others that wait for the same row version. False: the caller does not wait. Who waits for
-    /// the transaction says why; who waits in the queue does not.
+    /// Waits for `xid` to end, queueing behind others that wait for the same row version, whose page the caller has let go. False: the caller
+    /// does not wait. Who waits for the transaction says why; who waits in the queue does not.
     pub(crate) fn wait_for(
         &self,
-        tid: Tid,
+        version: Version,
         xid: Xid,
         mode: txn::RowLockMode,
         wait: Wait,
@@ -253,9 +253,9 @@ impl Heap {
             }
             return Ok(ended);
         }
-        queue.enter(self, tid, mode, wait)?;
+        queue.enter(self, version, mode, wait)?;
         base::stop_point!("heap.wait_for_xid");
-        let context = doing.told(tid, &self.options.name);
+        let context = doing.told(version.tid, &self.options.name);
         crate::queue::waiting(context, || queue.txn().wait_for_xid(xid, wait))
     }
 }

@@ -12,7 +12,7 @@
 use crate::delete::outcome_of;
 use crate::fetch::TupleSlot;
 use crate::heap::{Heap, TupleOutcome};
-use crate::queue::{Doing, RowQueue};
+use crate::queue::{Doing, RowQueue, Version};
 use crate::visibility::{
     Changed, Dirty, Hints, UpdateVerdict, changed, satisfies_dirty, satisfies_update,
 };
@@ -60,12 +60,13 @@ impl Heap {
         slot: Option<&mut TupleSlot>,
     ) -> Result<TupleOutcome> {
         queue.txn().xid()?;
-        let outcome = self.lock_tuple_in_queue(queue, tid, mode, wait, slot, true);
+        let outcome = self.lock_tuple_in_queue(queue, tid, mode, wait, slot, None);
         queue.settle(&outcome);
         outcome
     }
 
-    /// `seen`: it is the version that the command's snapshot sees, not one to which that led.
+    /// `led_to`: it is not the version that the command's snapshot sees, but one to which that led, made by this XID (if that is known).
+    /// [`TupleOutcome::Invisible`] if it is not there, or not any more.
     fn lock_tuple_in_queue(
         &self,
         queue: &mut RowQueue<'_>,
@@ -73,21 +74,25 @@ impl Heap {
         mode: RowLockMode,
         wait: Wait,
         mut slot: Option<&mut TupleSlot>,
-        seen: bool,
+        led_to: Option<Xid>,
     ) -> Result<TupleOutcome> {
         let txn = queue.txn();
         // FOR KEY SHARE does not mind an update that leaves the key alone.
         let mut minds = mode != RowLockMode::KeyShare;
-        let pin = self.rel.pin(Fork::Main, tid.block, &mut Strategy::Normal)?;
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
+        let mut version = Version { tid, xmin: led_to.unwrap_or(Xid::INVALID) };
         loop {
             let mut doing = Doing::Locking;
+            let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
+                return Ok(TupleOutcome::Invisible);
+            };
             let guard = pin.read();
-            if !guard.item_id(tid.offset).is_normal() {
+            if !version.is_on(&guard) {
                 return Ok(TupleOutcome::Invisible);
             }
             let tuple = guard.tuple(tid.offset);
+            version = Version::at(tid, &tuple);
             let verdict = satisfies_update(&tuple, tid, txn, cid, &mut hints)?;
             if hints.bits != 0 {
                 guard.set_hint_after(hints.after, |p| p.or_infomask(tid.offset, hints.bits));
@@ -96,7 +101,7 @@ impl Heap {
                 && tuple.infomask2() & KEYS_UPDATED == 0
                 && match verdict {
                     UpdateVerdict::BeingModified(_) => true,
-                    UpdateVerdict::Updated => seen,
+                    UpdateVerdict::Updated => led_to.is_none(),
                     _ => false,
                 };
             let holder = match verdict {
@@ -137,14 +142,11 @@ impl Heap {
                 }
                 other => {
                     let outcome = outcome_of(other, &tuple);
-                    drop(guard);
-                    if matches!(outcome, TupleOutcome::Updated { .. }) {
-                        queue.keep(self, tid, pin);
-                    }
                     return Ok(outcome);
                 }
             };
-            if !self.wait_for(tid, holder, mode, wait, queue, doing)? {
+            drop(pin);
+            if !self.wait_for(version, holder, mode, wait, queue, doing)? {
                 return Ok(TupleOutcome::WouldBlock);
             }
         }
@@ -314,21 +316,17 @@ impl Heap {
         slot: &mut TupleSlot,
     ) -> Result<Option<TupleOutcome>> {
         let txn = queue.txn();
-        // Pinned until it is locked: a version looked at is not taken away.
-        let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
-            return Ok(None);
-        };
         {
-            let guard = pin.read();
-            if !guard.item_id(tid.offset).is_normal() {
+            let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
                 return Ok(None);
-            }
-            let tuple = guard.tuple(tid.offset);
+            };
+            let guard = pin.read();
             // Its line pointer may have been reused.
-            if xmin.is_valid() && tuple.raw_xmin() != xmin {
+            if !(Version { tid, xmin }).is_on(&guard) {
                 return Ok(None);
             }
             let mut hints = Hints::default();
+            let tuple = guard.tuple(tid.offset);
             let dirty = satisfies_dirty(&tuple, &self.ctx.txns, Some(txn), &mut hints)?;
             if let Dirty::Dead = dirty
                 && tuple.xmax().is_valid()
@@ -338,7 +336,7 @@ impl Heap {
                 return Ok(Some(TupleOutcome::SelfModified));
             }
         }
-        Ok(match self.lock_tuple_in_queue(queue, tid, mode, wait, Some(slot), false)? {
+        Ok(match self.lock_tuple_in_queue(queue, tid, mode, wait, Some(slot), Some(xmin))? {
             TupleOutcome::Invisible => None,
             outcome => Some(outcome),
         })

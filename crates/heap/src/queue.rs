@@ -11,13 +11,46 @@
 //!   So commands that only follow rows never wait for one another in a circle: whom one waits for stands further along the chain. The
 //!   places are locks of the lock table like any other, so circles that lead through transactions' other locks are seen by the deadlock detector.
 //! - Who has locked the row already and wants it in a stronger mode stands in no queue: the first in it may wait for just that lock.
-//! - That order holds as long as an address means the same version to all. So the page of a version in whose queue a
-//!   command keeps its place stays pinned: clean-up does not take the version away, and its line pointer is not reused.
+//! - A queue is a version's, not an address's: its lock names the XID that made the version, too ([`Version`]).
+//! - Nobody who waits has a page pinned. Clean-up goes on beside him, and a row that many want does not fill page after page because none of
+//!   them can be pruned. It may take away the version that he waits for, if his snapshot does not see it, and another may come to its
+//!   address: after each wait the version is looked for again.
+//!
+//! # Differs from PostgreSQL
+//! There who waits for a row keeps its page pinned: a VACUUM that has to freeze the page waits as long as he does.
 
 use crate::heap::{Heap, TupleOutcome};
-use base::{Oid, Result, Tid};
-use buffer::PinnedPage;
+use base::{Oid, Result, Tid, Xid};
+use page::Page;
+use page::tuple::{TupleView, xid_to_offset};
 use txn::{LockMode, LockTag, RowLockMode, Transaction, Wait};
+
+/// A version of a row, whatever is at its address later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Version {
+    pub tid: Tid,
+    /// What made it; [`Xid::INVALID`]: whichever version is there.
+    pub xmin: Xid,
+}
+
+impl Version {
+    /// The one that is at `tid` now.
+    pub fn at(tid: Tid, tuple: &TupleView<'_>) -> Version {
+        Version { tid, xmin: tuple.raw_xmin() }
+    }
+
+    /// Is it on this page, where its address says?
+    pub fn is_on(&self, page: &Page) -> bool {
+        if !page.item_id(self.tid.offset).is_normal() {
+            return false;
+        }
+        let tuple = page.tuple(self.tid.offset);
+        // Since an XID of four billion later was written there, a page does not know the XIDs of what was frozen.
+        let forgotten =
+            || xid_to_offset(tuple.xid_base, self.xmin).is_none() && tuple.xmin() == Xid::FROZEN;
+        !self.xmin.is_valid() || tuple.raw_xmin() == self.xmin || forgotten()
+    }
+}
 
 /// What the wait of an index entry's maker is for, as errors and the log tell it.
 pub fn inserting_entry(tid: Tid, relation: &str) -> String {
@@ -64,22 +97,22 @@ impl Doing {
 pub struct RowQueue<'t> {
     txn: &'t Transaction,
     places: Vec<(LockTag, LockMode)>,
-    pinned: Vec<PinnedPage>,
 }
 
 impl Heap {
-    /// The lock whose queue is that of the version at `tid`.
-    fn queue_of(&self, tid: Tid) -> LockTag {
+    /// The lock whose queue is that of the version.
+    fn queue_of(&self, version: Version) -> LockTag {
         let id = self.rel.id();
         let relation = self.options.oid.unwrap_or(Oid(id.file_number));
-        LockTag::Tuple { database: id.database, relation, tid }
+        let Version { tid, xmin } = version;
+        LockTag::Tuple { database: id.database, relation, tid, version: xmin.0 as u32 }
     }
 }
 
 impl<'t> RowQueue<'t> {
     /// No place anywhere yet.
     pub fn new(txn: &'t Transaction) -> RowQueue<'t> {
-        RowQueue { txn, places: Vec::new(), pinned: Vec::new() }
+        RowQueue { txn, places: Vec::new() }
     }
 
     /// Whose command it is.
@@ -87,11 +120,11 @@ impl<'t> RowQueue<'t> {
         self.txn
     }
 
-    /// Waits until the command is first in the queue of the version at `tid`; not if its transaction has locked that.
+    /// Waits until the command is first in the queue of the version; not if its transaction has locked that.
     pub(crate) fn enter(
         &mut self,
         heap: &Heap,
-        tid: Tid,
+        version: Version,
         mode: RowLockMode,
         wait: Wait,
     ) -> Result<()> {
@@ -101,25 +134,16 @@ impl<'t> RowQueue<'t> {
             RowLockMode::NoKeyUpdate => LockMode::Exclusive,
             RowLockMode::Update => LockMode::AccessExclusive,
         };
-        let tag = heap.queue_of(tid);
+        let tag = heap.queue_of(version);
         if self.places.contains(&(tag, lock_mode)) {
             return Ok(());
         }
-        if self.txn.holds_row(heap.rel.id(), tid) {
+        if self.txn.holds_row(heap.rel.id(), version.tid) {
             return Ok(());
         }
         self.txn.lock(tag, lock_mode, wait)?;
         self.places.push((tag, lock_mode));
         Ok(())
-    }
-
-    /// The version on the page of `pin` was updated and the command follows: if it has waited for that version it keeps its
-    /// place, and the version stays where it is.
-    pub(crate) fn keep(&mut self, heap: &Heap, tid: Tid, pin: PinnedPage) {
-        let queue = heap.queue_of(tid);
-        if self.places.iter().any(|(tag, _)| *tag == queue) {
-            self.pinned.push(pin);
-        }
     }
 
     /// Leaves all queues unless the row is to be followed further.
@@ -134,7 +158,6 @@ impl<'t> RowQueue<'t> {
         for (tag, mode) in self.places.drain(..) {
             self.txn.unlock(tag, mode);
         }
-        self.pinned.clear();
     }
 }
 

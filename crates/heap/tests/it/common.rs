@@ -131,7 +131,10 @@ impl World {
     }
     /// Prunes, freezes and reaps every page, as VACUUM of a table without indexes would.
     pub fn clean(&self, rng: &mut SmallRng) -> base::Result<()> {
-        let horizon = self.heap.horizon();
+        self.clean_up_to(&self.heap.horizon(), rng)
+    }
+    /// The same, of what nobody sees by such a horizon.
+    pub fn clean_up_to(&self, horizon: &heap::Horizon, rng: &mut SmallRng) -> base::Result<()> {
         let map = self.heap.visibility_map();
         for n in 0..self.heap.len_blocks()?.0 {
             let block = BlockNumber(n);
@@ -163,12 +166,11 @@ impl World {
             };
             if !options.no_indexes && rng.random_bool(0.4) {
                 // In one visit, as if the index entries were gone.
-                let planned = self.heap.plan(&guard, block, &options, &horizon)?;
+                let planned = self.heap.plan(&guard, block, &options, horizon)?;
                 if planned.can_wait() {
                     let dead = planned.findings().dead_items.clone();
-                    let (_, found) = self
-                        .heap
-                        .clean(&mut guard, &map_pin, planned, &dead, &options, &horizon)?;
+                    let (_, found) =
+                        self.heap.clean(&mut guard, &map_pin, planned, &dead, &options, horizon)?;
                     assert!(found.dead_items.is_empty());
                     let free = guard.free_space_for_item();
                     drop(guard);
@@ -176,8 +178,7 @@ impl World {
                     continue;
                 }
             }
-            let (_, found) =
-                self.heap.prune_and_freeze(&mut guard, &map_pin, &options, &horizon)?;
+            let (_, found) = self.heap.prune_and_freeze(&mut guard, &map_pin, &options, horizon)?;
             if !found.dead_items.is_empty() && rng.random_bool(0.7) {
                 let bits = map.bits(block, &mut map_pin)?;
                 self.heap.reap(

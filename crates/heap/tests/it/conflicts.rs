@@ -9,7 +9,7 @@ use txn::CommitExtras;
 
 const FOREVER: UpdateOptions = UpdateOptions { hot: true, key_changed: false, wait: Wait::Block };
 
-fn one_row(w: &World) -> Tid {
+pub fn one_row(w: &World) -> Tid {
     let t = w.begin();
     let tid = w.insert(&t, 1, b"v0");
     t.commit(CommitExtras::default()).unwrap();
@@ -26,7 +26,7 @@ fn until_waiting(w: &World) {
 }
 
 /// Waits until so many backends do.
-fn until_waiters(w: &World, count: usize) {
+pub fn until_waiters(w: &World, count: usize) {
     let begun = std::time::Instant::now();
     while w.ctx.txns.locks().waits().len() < count {
         assert!(begun.elapsed() < stop::PATIENCE, "fewer than {count} wait");
@@ -518,55 +518,6 @@ fn the_first_in_the_queue_is_not_overtaken_on_the_way_to_the_newer_version() {
     let r = w.begin();
     assert_eq!(w.rows(&r.take_snapshot())[&1].1, b"second");
     w.assert_replay_equal();
-}
-
-/// Who keeps his place in the queue of a version keeps that version where it is: its address, were it another's, would lead to another queue.
-#[test]
-fn the_page_of_a_version_in_whose_queue_somebody_stands_is_not_cleaned() {
-    type Command = fn(&World, &mut heap::RowQueue<'_>, Tid) -> bool;
-    let commands: [Command; 3] = [
-        |w, queue, tid| {
-            let outcome = w.heap.delete_queued(queue, tid, Wait::Block).unwrap();
-            matches!(outcome, TupleOutcome::Updated { .. })
-        },
-        |w, queue, tid| {
-            let outcome = w.heap.update_queued(queue, tid, &row(1, b"b"), FOREVER).unwrap();
-            matches!(outcome, TupleOutcome::Updated { .. })
-        },
-        |w, queue, tid| {
-            let mode = RowLockMode::Update;
-            let outcome = w.heap.lock_tuple_queued(queue, tid, mode, Wait::Block, None).unwrap();
-            matches!(outcome, TupleOutcome::Updated { .. })
-        },
-    ];
-    for command in commands {
-        let w = Arc::new(world());
-        let tid = one_row(&w);
-        let can_be_cleaned = move |w: &World| {
-            let strategy = &mut buffer::Strategy::Normal;
-            let pin = w.rel.pin(base::Fork::Main, tid.block, strategy).unwrap();
-            pin.try_cleanup().is_some_and(|guard| guard.is_sole_pin())
-        };
-        let a = w.begin();
-        update(&w, &a, tid, b"a");
-        let w2 = w.clone();
-        let waiter = std::thread::spawn(move || {
-            let t = w2.begin();
-            let mut queue = heap::RowQueue::new(&t);
-            assert!(command(&w2, &mut queue, tid));
-            assert!(!can_be_cleaned(&w2));
-            drop(queue);
-            assert!(can_be_cleaned(&w2));
-        });
-        until_waiters(&w, 1);
-        a.commit(CommitExtras::default()).unwrap();
-        waiter.join().unwrap();
-        // Who has not waited has no place to keep.
-        let t = w.begin();
-        let mut queue = heap::RowQueue::new(&t);
-        assert!(command(&w, &mut queue, tid));
-        assert!(can_be_cleaned(&w));
-    }
 }
 
 /// Who gives up on the way lets the next one in.

@@ -15,4 +15,5 @@ mod relocate;
 mod replay;
 mod toast;
 mod tumult;
+mod unpinned;
 mod vacuum;

@@ -148,7 +148,7 @@ fn listing(state: &SessionState) -> Vec<Vec<Datum>> {
                     what[0] = oid(database);
                     what[1] = oid(relation);
                 }
-                LockTag::Tuple { database, relation, tid } => {
+                LockTag::Tuple { database, relation, tid, .. } => {
                     what[0] = oid(database);
                     what[1] = oid(relation);
                     what[2] = Datum::Int4(tid.block.0 as i32);

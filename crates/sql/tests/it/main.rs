@@ -84,6 +84,7 @@ mod rights;
 mod role_changes;
 mod row_by_row;
 mod row_literals;
+mod row_waiters;
 mod samples;
 mod savepoints;
 mod script_finds;

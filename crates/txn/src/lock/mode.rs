@@ -103,8 +103,9 @@ pub enum LockTag {
     Relation { database: Oid, relation: Oid },
     /// The right to extend a relation's file.
     Extend { database: Oid, relation: Oid },
-    /// A row, while waiting for the transaction that has changed it (keeps the queue fair).
-    Tuple { database: Oid, relation: Oid, tid: Tid },
+    /// A version of a row, while waiting for the transaction that has changed it (keeps the queue fair). `version` is the low half of the XID that
+    /// made it: another version that comes to the same address has a queue of its own.
+    Tuple { database: Oid, relation: Oid, tid: Tid, version: u32 },
     /// A transaction: listed and waited for, not acquired.
     Transaction(Xid),
     /// A virtual transaction: listed and waited for, not acquired.
@@ -164,7 +165,7 @@ impl fmt::Display for LockTag {
             LockTag::Extend { database, relation } => {
                 write!(f, "extension of relation {relation} of database {database}")
             }
-            LockTag::Tuple { database, relation, tid } => {
+            LockTag::Tuple { database, relation, tid, .. } => {
                 write!(f, "tuple {tid} of relation {relation} of database {database}")
             }
             LockTag::Transaction(xid) => write!(f, "transaction {xid}"),
