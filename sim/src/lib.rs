@@ -26,6 +26,7 @@ pub mod live;
 pub mod rebuilt;
 pub mod replayed;
 mod rows;
+pub mod schedules;
 pub mod swept;
 pub mod upkeep;
 
@@ -223,14 +224,17 @@ fn work(disk: &Arc<SimDisk>, rng: &mut SmallRng, steps: usize) -> i64 {
 }
 
 fn number(session: &mut Session, sql: &str) -> i64 {
-    let rows = session
-        .in_transaction(|s| s.internal_query(sql, &[]))
-        .unwrap_or_else(|e| panic!("{sql}: {e}"));
-    match rows.first().and_then(|r| r.first()) {
+    try_number(session, sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
+}
+
+/// The number that a query gives, where the power may go meanwhile.
+fn try_number(session: &mut Session, sql: &str) -> Result<i64> {
+    let rows = session.in_transaction(|s| s.internal_query(sql, &[]))?;
+    Ok(match rows.first().and_then(|r| r.first()) {
         Some(Datum::Int8(n)) => *n,
         Some(Datum::Int4(n)) => i64::from(*n),
         other => panic!("{sql}: {other:?}"),
-    }
+    })
 }
 
 fn verify(disk: Arc<dyn Disk>, seed: u64, crash_at: Option<u64>, acknowledged: i64) -> Result<i64> {

@@ -10,7 +10,7 @@
 //! indexes, maps and relfrozenxid agree (`sql::check`); every file on the disk is some relation's, every folder some database's.
 
 use crate::frame::Left;
-use crate::{Server, frame, number};
+use crate::{Server, frame, number, try_number};
 use base::Result;
 use base::settings::Value;
 use disk::sim::SimDisk;
@@ -509,7 +509,7 @@ pub(crate) fn is_one(states: &[State], found: &State, at: &str) {
 pub(crate) fn found(server: &Server, session: &mut Session) -> Result<State> {
     let tables = tables(session)?;
     let databases = format!("SELECT count(*) FROM pg_database WHERE datname = '{COPY}'");
-    let copy = if number(session, &databases) == 1 {
+    let copy = if try_number(session, &databases)? == 1 {
         let mut there = Session::internal(&server.cluster, COPY, BackendKind::Client)?;
         let found = self::tables(&mut there);
         there.close();
@@ -524,7 +524,7 @@ fn tables(session: &mut Session) -> Result<Tables> {
     let mut found = Tables::default();
     for (rows, table) in found.0.iter_mut().zip(TABLES) {
         let is_there = format!("SELECT count(*) FROM pg_class WHERE relname = '{table}'");
-        if number(session, &is_there) == 0 {
+        if try_number(session, &is_there)? == 0 {
             continue;
         }
         let mut all = Rows::new();

@@ -170,7 +170,8 @@ fn await_or_block(client: &mut Client, control: &mut Client) -> Result<Option<Ou
     Err("a step neither ends nor waits for a lock".into())
 }
 
-fn print(outcome: &Outcome) -> String {
+/// What a step said, a line for each event.
+pub fn print(outcome: &Outcome) -> String {
     let mut text = String::new();
     for (at, event) in outcome.events.iter().enumerate() {
         match event {
