@@ -19,7 +19,7 @@ use super::parallel::{ParallelAggregate, is_independent};
 use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetCall};
 use super::row::RowReader;
 use super::sample::SampleCode;
-use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
+use super::scan::{BitmapNode, ResultNode, ScanBase, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::{SetOpNode, SetOpWork};
 use super::sort::{Key, KeyPlace, SortNode};
 use super::sorted_set_op::SortedSetOpNode;
@@ -164,7 +164,7 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
         }
         NodeKind::TidRangeScan { scan, bounds, .. } => {
             scan.filter.iter().for_each(&mut *f);
-            bounds.iter().for_each(|b| f(&b.1));
+            bounds.iter().for_each(|b| f(&b.value));
         }
         NodeKind::FunctionScan { calls, .. } => calls.iter().for_each(|c| f(&c.call)),
         NodeKind::ValuesScan { rows, .. } => rows.iter().flatten().for_each(f),
@@ -268,9 +268,12 @@ impl Builder<'_> {
             NodeKind::Result { exprs, filter } => {
                 Box::new(ResultNode { exprs: codes(exprs)?, filter: maybe(filter)?, done: false })
             }
-            NodeKind::SeqScan(scan) => Box::new(SeqScanNode::new(scan, self.late.of(p))?),
+            NodeKind::SeqScan(scan) => {
+                Box::new(SeqScanNode::new(ScanBase::new(scan, self.late.of(p))?))
+            }
             NodeKind::SampleScan { scan, sample, .. } => {
-                Box::new(SeqScanNode::sampled(scan, self.late.of(p), SampleCode::new(sample)?)?)
+                let base = ScanBase::new(scan, self.late.of(p))?;
+                Box::new(SeqScanNode::sampled(base, SampleCode::new(sample)?))
             }
             NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
                 let late = self.late.of(p);
@@ -285,7 +288,8 @@ impl Builder<'_> {
                 Box::new(TidScanNode::new(scan, self.late.of(p), tids)?)
             }
             NodeKind::TidRangeScan { scan, bounds, .. } => {
-                Box::new(SeqScanNode::between(scan, self.late.of(p), bounds)?)
+                let base = ScanBase::new(scan, self.late.of(p))?;
+                Box::new(SeqScanNode::new(base.between(bounds)?))
             }
             NodeKind::FunctionScan { calls, ordinality, column_types, .. } => {
                 Box::new(FunctionNode {
@@ -428,7 +432,8 @@ impl Builder<'_> {
                     && grouping.is_empty()
                     && !calls.is_empty()
                     && self.stats.is_none()
-                    && let NodeKind::SeqScan(scan) = &input.kind
+                    && let NodeKind::SeqScan(scan) | NodeKind::TidRangeScan { scan, .. } =
+                        &input.kind
                     && scan.table.storage.is_some()
                     && scan.filter.as_ref().is_none_or(is_independent)
                     && calls
@@ -439,8 +444,11 @@ impl Builder<'_> {
                         scan.filter.is_none() && calls.iter().all(|c| c.star && c.filter.is_none());
                     let calls =
                         calls.iter().map(|c| Builder::call(c, false)).collect::<Result<_>>()?;
-                    let late = self.late.of(input);
-                    return Ok(Box::new(ParallelAggregate::new(scan, late, calls, count_only)?));
+                    let mut base = ScanBase::new(scan, self.late.of(input))?;
+                    if let NodeKind::TidRangeScan { bounds, .. } = &input.kind {
+                        base = base.between(bounds)?;
+                    }
+                    return Ok(Box::new(ParallelAggregate::new(base, calls, count_only)));
                 }
                 Box::new(AggregateNode {
                     input_width: input.columns.len(),

@@ -104,6 +104,7 @@ mod sub_selects_by_key;
 mod sub_selects_in_from;
 mod support;
 mod telling;
+mod tid_ranges;
 mod tiny_pool;
 mod toasted_reads;
 mod triggers;
