@@ -24,7 +24,8 @@ use super::set_op::{SetOpNode, SetOpWork};
 use super::sort::{Key, KeyPlace, SortNode};
 use super::sorted_set_op::SortedSetOpNode;
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
-use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
+use super::wanted::WantedColumns;
+use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode, most_of_each};
 use super::{Cx, Node, NodeStats, Told};
 use crate::plan::{
     AggregateStrategy, CtePlan, JoinKey, NodeKind, Plan, PlanNode, PlanSortKey, are_times,
@@ -49,6 +50,8 @@ pub(crate) struct Builder<'p> {
     pub effects_beside: bool,
     /// What scans may leave unread.
     pub late: LateColumns,
+    /// What of a CTE somebody reads.
+    pub wanted: WantedColumns,
 }
 
 /// Counts another node's rows and time.
@@ -238,6 +241,9 @@ impl Builder<'_> {
             finished: false,
             work: Rc::new(RefCell::new(RowStore::new())),
             width: c.node.columns.len(),
+            unwanted: self.wanted.of_cte(number).map_or_else(Vec::new, |wanted| {
+                (0..wanted.len()).filter(|at| !wanted[*at]).collect()
+            }),
             handed_on: super::cte_reads::read_once(self.plan, number).then_some(0),
             times: 0,
         })
@@ -269,7 +275,8 @@ impl Builder<'_> {
                 Box::new(ResultNode { exprs: codes(exprs)?, filter: maybe(filter)?, done: false })
             }
             NodeKind::SeqScan(scan) => {
-                Box::new(SeqScanNode::new(ScanBase::new(scan, self.late.of(p))?))
+                let base = ScanBase::new(scan, self.late.of(p))?;
+                Box::new(SeqScanNode::new(base.reading(self.wanted.of_scan(p))))
             }
             NodeKind::SampleScan { scan, sample, .. } => {
                 let base = ScanBase::new(scan, self.late.of(p))?;
@@ -289,6 +296,7 @@ impl Builder<'_> {
             }
             NodeKind::TidRangeScan { scan, bounds, .. } => {
                 let base = ScanBase::new(scan, self.late.of(p))?;
+                let base = base.reading(self.wanted.of_scan(p));
                 Box::new(SeqScanNode::new(base.between(bounds)?))
             }
             NodeKind::FunctionScan { calls, ordinality, column_types, .. } => {
@@ -306,7 +314,12 @@ impl Builder<'_> {
                 width: p.columns.len(),
                 at: 0,
             }),
-            NodeKind::CteScan { cte, .. } => Box::new(CteScanNode { cte: *cte, at: 0 }),
+            NodeKind::CteScan { cte, .. } => {
+                let width = self.plan.ctes[*cte].node.columns.len();
+                let wanted = self.wanted.of_scan(p).filter(|wanted| wanted.len() == width);
+                let wanted = wanted.map(<[bool]>::to_vec);
+                Box::new(CteScanNode { cte: *cte, wanted, at: 0 })
+            }
             NodeKind::WorkTableScan { cte, .. } => {
                 Box::new(WorkTableNode { cte: *cte, rows: None, at: 0 })
             }
@@ -424,6 +437,7 @@ impl Builder<'_> {
                 input: self.node(input)?,
                 keys: keys(list)?,
                 bound: None,
+                most_of_each: None,
                 sorter: None,
             }),
             NodeKind::Aggregate { input, strategy, groups, sets, calls, grouping, filter } => {
@@ -514,13 +528,20 @@ impl Builder<'_> {
                         state: Running::default(),
                     });
                 }
+                let mut below = self.node(input)?;
+                // EXPLAIN ANALYZE counts what a sort has sorted.
+                if self.stats.is_none()
+                    && let Some(rows) = most_of_each(input, partition, calls, run.as_ref())
+                {
+                    below.set_most_of_each(partition.len(), rows);
+                }
                 let partition = partition
                     .iter()
                     .map(|e| Ok((compile(e)?, e.ty().oid)))
                     .collect::<Result<_>>()?;
                 let ends = (bound(&frame.start)?, bound(&frame.end)?);
                 Box::new(WindowNode::new(
-                    self.node(input)?,
+                    below,
                     input.columns.len(),
                     (partition, keys(order)?),
                     Frame::new(frame.mode, ends.0, ends.1, frame.exclude),

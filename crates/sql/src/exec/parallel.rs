@@ -123,12 +123,30 @@ impl Work<'_> {
     }
 }
 
+/// What another thread's state comes to.
+enum Part {
+    Count(i64),
+    Sum(i64, u64),
+    Extreme(Datum),
+}
+
+impl Part {
+    fn of(state: State) -> Result<Part> {
+        Ok(match state {
+            State::Count(n) => Part::Count(n),
+            State::Sum(sum, n) => Part::Sum(sum, n),
+            State::Extreme(value) => Part::Extreme(value),
+            _ => bail!(INTERNAL_ERROR, "an aggregate's state is not made of parts"),
+        })
+    }
+}
+
 /// Puts two parts together.
-fn merge(call: &Call, a: &mut State, b: State) -> Result<()> {
+fn merge(call: &Call, a: &mut State, b: Part) -> Result<()> {
     match (a, b) {
-        (State::Count(x), State::Count(y)) => *x += y,
-        (State::Sum(x, n), State::Sum(y, m)) => (*x, *n) = (add_int(*x, y)?, *n + m),
-        (State::Extreme(x), State::Extreme(y)) => {
+        (State::Count(x), Part::Count(y)) => *x += y,
+        (State::Sum(x, n), Part::Sum(y, m)) => (*x, *n) = (add_int(*x, y)?, *n + m),
+        (State::Extreme(x), Part::Extreme(y)) => {
             if let Maker::Extreme { greatest, ty } = call.maker
                 && !y.is_null()
                 && (x.is_null() || {
@@ -198,7 +216,7 @@ impl Node for ParallelAggregate {
                         if let Some(worker) = &worker {
                             worker.runs_here();
                         }
-                        work.run()
+                        work.run()?.into_iter().map(Part::of).collect::<Result<Vec<Part>>>()
                     });
                 let mine = work.run();
                 let Ok(helper) = helper else {

@@ -52,6 +52,13 @@ impl ScanBase {
         }
         Ok(self)
     }
+    /// Of the columns only those that are wanted are read, and those that the filter asks for; NULLs stand for the others.
+    pub(crate) fn reading(mut self, wanted: Option<&[bool]>) -> ScanBase {
+        if let Some(wanted) = wanted {
+            self.reader = self.reader.only(wanted);
+        }
+        self
+    }
     /// As in PostgreSQL, where a scan of a range of addresses counts as no sequential one.
     pub(crate) fn is_bounded(&self) -> bool {
         !self.bounds.is_empty()
