@@ -53,6 +53,7 @@ mod relocate;
 mod room;
 mod scan;
 mod shift;
+mod tid_range;
 pub mod toast;
 mod update;
 pub mod visibility;
@@ -79,6 +80,7 @@ pub use relocate::Relocated;
 pub use scan::{
     BlockChoice, BlockRange, HeapScan, PageBatch, ScanOptions, ScannedTuple, SharedBlocks,
 };
+pub use tid_range::TidRange;
 pub use txn::{RowLockMode, Wait};
 pub use update::{UpdateDone, UpdateOptions};
 pub use visibility::{Hints, Horizon};

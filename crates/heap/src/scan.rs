@@ -9,6 +9,7 @@
 //! all-visible flag is set is counted by its line pointers alone, without looking at a tuple.
 
 use crate::heap::Heap;
+use crate::tid_range::TidRange;
 use crate::visibility::{Hints, satisfies_mvcc};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, OffsetNumber, Result, Tid};
@@ -73,9 +74,9 @@ impl std::fmt::Debug for BlockChoice {
 pub struct ScanOptions {
     /// Which buffers to use; by default a ring for large relations.
     pub strategy: Option<Strategy>,
-    /// Which blocks; by default all there are when the scan begins.
-    pub range: Option<BlockRange>,
-    /// Blocks shared with other scans, instead of `range`.
+    /// Only tuples of these addresses; by default all on the blocks that there are when the scan begins.
+    pub tids: Option<TidRange>,
+    /// Blocks shared with other scans, which hold what is wanted of the addresses.
     pub shared: Option<Arc<SharedBlocks>>,
     /// Which of these; by default all.
     pub choice: Option<BlockChoice>,
@@ -139,6 +140,15 @@ impl PageBatch {
     pub fn page(&self) -> &Page {
         &self.page
     }
+    /// Leaves out what is beyond a range: on the pages where that ends, and no other holds any.
+    fn keep(&mut self, tids: Option<TidRange>) {
+        if let Some(tids) = tids
+            && !tids.holds_block(self.block)
+        {
+            let block = self.block;
+            self.visible.retain(|offset| tids.holds(Tid::new(block, *offset)));
+        }
+    }
     pub(crate) fn copy(&mut self, from: &Page) {
         let (lower, upper) = (from.lower(), from.upper());
         if lower < HEADER_SIZE || upper < lower || from.special() > page::PAGE_SIZE {
@@ -157,6 +167,7 @@ pub struct HeapScan {
     snapshot: Arc<Snapshot>,
     stream: ReadStream<Blocks>,
     whole: BlockRange,
+    tids: Option<TidRange>,
     shared: Option<Arc<SharedBlocks>>,
     choice: Option<BlockChoice>,
     hints: Hints,
@@ -214,11 +225,15 @@ impl HeapScan {
     /// The disk's.
     pub fn new(heap: &Heap, snapshot: Arc<Snapshot>, options: ScanOptions) -> Result<HeapScan> {
         let blocks = heap.len_blocks()?;
-        let whole = options.range.unwrap_or(BlockRange { start: BlockNumber(0), end: blocks });
-        let whole = BlockRange { start: whole.start, end: whole.end.min(blocks) };
+        let whole = options.tids.unwrap_or(TidRange::ALL).blocks(blocks);
         let pool = &heap.ctx.pool;
         let strategy = options.strategy.unwrap_or_else(|| {
-            if pool.is_large(blocks) { Strategy::bulk_read(pool) } else { Strategy::Normal }
+            // A few pages of a large relation are like a small one.
+            if pool.is_large(BlockNumber(whole.end.0.saturating_sub(whole.start.0))) {
+                Strategy::bulk_read(pool)
+            } else {
+                Strategy::Normal
+            }
         });
         let blocks = Blocks::new(whole, options.shared.clone(), options.choice.clone());
         Ok(HeapScan {
@@ -226,6 +241,7 @@ impl HeapScan {
             snapshot,
             stream: ReadStream::new(&heap.rel, Fork::Main, strategy, blocks),
             whole,
+            tids: options.tids,
             shared: options.shared,
             choice: options.choice,
             hints: Hints::default(),
@@ -264,7 +280,10 @@ impl HeapScan {
     pub fn next_page(&mut self, batch: &mut PageBatch) -> Result<bool> {
         while let Some(pin) = self.next_pin()? {
             if self.heap.load(&pin, &self.snapshot, &mut self.hints, batch)? {
-                return Ok(true);
+                batch.keep(self.tids);
+                if !batch.is_empty() {
+                    return Ok(true);
+                }
             }
         }
         batch.visible.clear();
@@ -278,8 +297,15 @@ impl HeapScan {
     /// The pool's, the commit log's, and `poll`'s.
     pub fn count(&mut self, mut poll: impl FnMut() -> Result<()>) -> Result<u64> {
         let mut total = 0u64;
+        let mut batch = PageBatch::new();
         while let Some(pin) = self.next_pin()? {
             poll()?;
+            if self.tids.is_some_and(|tids| !tids.holds_block(pin.block())) {
+                self.heap.load(&pin, &self.snapshot, &mut self.hints, &mut batch)?;
+                batch.keep(self.tids);
+                total += batch.len() as u64;
+                continue;
+            }
             self.heap.prune_on_access(&pin)?;
             let page = pin.read();
             if page.is_all_visible() {

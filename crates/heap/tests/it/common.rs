@@ -187,7 +187,7 @@ impl World {
                     &found.dead_items,
                     Some(bits),
                     true,
-                    &horizon,
+                    horizon,
                 )?;
             }
             let free = guard.free_space_for_item();

@@ -249,37 +249,46 @@ impl Call {
     fn finish_collected(&self, collected: Option<Box<Collected>>, cx: &Cx<'_>) -> Result<Datum> {
         let mut inner = self.start_plain();
         if let Some(collected) = collected {
-            let Collected { mut sorter, values } = *collected;
-            sorter.finish(cx.x.cancel)?;
-            if let State::Other(inner) = &mut inner {
-                inner.expect(values);
-            }
-            let mut batch = Batch::new();
-            let mut last: Option<Vec<Datum>> = None;
-            loop {
-                cx.poll()?;
-                batch.reset(self.args.len());
-                sorter.read(&mut batch, self.args.len(), BATCH_ROWS)?;
-                if batch.is_empty() {
-                    break;
-                }
-                for row in batch.rows() {
-                    if let State::Place(at) = &mut inner {
-                        self.place(at, row, last.as_deref());
-                        last = Some(row.to_vec());
-                        continue;
-                    }
-                    if self.distinct {
-                        if last.as_ref().is_some_and(|l| self.are_same(l, row)) {
-                            continue;
-                        }
-                        last = Some(row.to_vec());
-                    }
-                    self.add_values(&mut inner, row, cx)?;
-                }
-            }
+            self.aggregate_collected(*collected, &mut inner, cx)?;
         }
         self.finish(&mut inner, cx)
+    }
+
+    fn aggregate_collected(
+        &self,
+        collected: Collected,
+        inner: &mut State,
+        cx: &Cx<'_>,
+    ) -> Result<()> {
+        let Collected { mut sorter, values } = collected;
+        sorter.finish(cx.x.cancel)?;
+        if let State::Other(inner) = inner {
+            inner.expect(values);
+        }
+        let mut batch = Batch::new();
+        let mut last: Option<Vec<Datum>> = None;
+        loop {
+            cx.poll()?;
+            batch.reset(self.args.len());
+            sorter.read(&mut batch, self.args.len(), BATCH_ROWS, cx.x.cancel)?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+            for row in batch.rows() {
+                if let State::Place(at) = inner {
+                    self.place(at, row, last.as_deref());
+                    last = Some(row.to_vec());
+                    continue;
+                }
+                if self.distinct {
+                    if last.as_ref().is_some_and(|l| self.are_same(l, row)) {
+                        continue;
+                    }
+                    last = Some(row.to_vec());
+                }
+                self.add_values(inner, row, cx)?;
+            }
+        }
     }
 
     /// Adds a row's arguments.

@@ -19,12 +19,13 @@ use super::parallel::{ParallelAggregate, is_independent};
 use super::project::{FilterNode, FunctionNode, ProjectNode, ProjectSetNode, SetCall};
 use super::row::RowReader;
 use super::sample::SampleCode;
-use super::scan::{BitmapNode, ResultNode, SeqScanNode, TidScanNode, ValuesNode};
+use super::scan::{BitmapNode, ResultNode, ScanBase, SeqScanNode, TidScanNode, ValuesNode};
 use super::set_op::{SetOpNode, SetOpWork};
 use super::sort::{Key, KeyPlace, SortNode};
 use super::sorted_set_op::SortedSetOpNode;
 use super::store::{CteScanNode, CteScopeNode, CteState, RecursiveNode, RowStore, WorkTableNode};
-use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode};
+use super::wanted::WantedColumns;
+use super::window::{Bound, Frame, Running, WindowCallCode, WindowNode, most_of_each};
 use super::{Cx, Node, NodeStats, Told};
 use crate::plan::{
     AggregateStrategy, CtePlan, JoinKey, NodeKind, Plan, PlanNode, PlanSortKey, are_times,
@@ -49,6 +50,8 @@ pub(crate) struct Builder<'p> {
     pub effects_beside: bool,
     /// What scans may leave unread.
     pub late: LateColumns,
+    /// What of a CTE somebody reads.
+    pub wanted: WantedColumns,
 }
 
 /// Counts another node's rows and time.
@@ -164,7 +167,7 @@ pub(crate) fn each_expr(node: &PlanNode, f: &mut dyn FnMut(&Expr)) {
         }
         NodeKind::TidRangeScan { scan, bounds, .. } => {
             scan.filter.iter().for_each(&mut *f);
-            bounds.iter().for_each(|b| f(&b.1));
+            bounds.iter().for_each(|b| f(&b.value));
         }
         NodeKind::FunctionScan { calls, .. } => calls.iter().for_each(|c| f(&c.call)),
         NodeKind::ValuesScan { rows, .. } => rows.iter().flatten().for_each(f),
@@ -238,6 +241,9 @@ impl Builder<'_> {
             finished: false,
             work: Rc::new(RefCell::new(RowStore::new())),
             width: c.node.columns.len(),
+            unwanted: self.wanted.of_cte(number).map_or_else(Vec::new, |wanted| {
+                (0..wanted.len()).filter(|at| !wanted[*at]).collect()
+            }),
             handed_on: super::cte_reads::read_once(self.plan, number).then_some(0),
             times: 0,
         })
@@ -268,9 +274,13 @@ impl Builder<'_> {
             NodeKind::Result { exprs, filter } => {
                 Box::new(ResultNode { exprs: codes(exprs)?, filter: maybe(filter)?, done: false })
             }
-            NodeKind::SeqScan(scan) => Box::new(SeqScanNode::new(scan, self.late.of(p))?),
+            NodeKind::SeqScan(scan) => {
+                let base = ScanBase::new(scan, self.late.of(p))?;
+                Box::new(SeqScanNode::new(base.reading(self.wanted.of_scan(p))))
+            }
             NodeKind::SampleScan { scan, sample, .. } => {
-                Box::new(SeqScanNode::sampled(scan, self.late.of(p), SampleCode::new(sample)?)?)
+                let base = ScanBase::new(scan, self.late.of(p))?;
+                Box::new(SeqScanNode::sampled(base, SampleCode::new(sample)?))
             }
             NodeKind::IndexScan { scan, index, keys, backward, index_only } => {
                 let late = self.late.of(p);
@@ -285,7 +295,9 @@ impl Builder<'_> {
                 Box::new(TidScanNode::new(scan, self.late.of(p), tids)?)
             }
             NodeKind::TidRangeScan { scan, bounds, .. } => {
-                Box::new(SeqScanNode::between(scan, self.late.of(p), bounds)?)
+                let base = ScanBase::new(scan, self.late.of(p))?;
+                let base = base.reading(self.wanted.of_scan(p));
+                Box::new(SeqScanNode::new(base.between(bounds)?))
             }
             NodeKind::FunctionScan { calls, ordinality, column_types, .. } => {
                 Box::new(FunctionNode {
@@ -302,7 +314,12 @@ impl Builder<'_> {
                 width: p.columns.len(),
                 at: 0,
             }),
-            NodeKind::CteScan { cte, .. } => Box::new(CteScanNode { cte: *cte, at: 0 }),
+            NodeKind::CteScan { cte, .. } => {
+                let width = self.plan.ctes[*cte].node.columns.len();
+                let wanted = self.wanted.of_scan(p).filter(|wanted| wanted.len() == width);
+                let wanted = wanted.map(<[bool]>::to_vec);
+                Box::new(CteScanNode { cte: *cte, wanted, at: 0 })
+            }
             NodeKind::WorkTableScan { cte, .. } => {
                 Box::new(WorkTableNode { cte: *cte, rows: None, at: 0 })
             }
@@ -420,6 +437,7 @@ impl Builder<'_> {
                 input: self.node(input)?,
                 keys: keys(list)?,
                 bound: None,
+                most_of_each: None,
                 sorter: None,
             }),
             NodeKind::Aggregate { input, strategy, groups, sets, calls, grouping, filter } => {
@@ -428,7 +446,8 @@ impl Builder<'_> {
                     && grouping.is_empty()
                     && !calls.is_empty()
                     && self.stats.is_none()
-                    && let NodeKind::SeqScan(scan) = &input.kind
+                    && let NodeKind::SeqScan(scan) | NodeKind::TidRangeScan { scan, .. } =
+                        &input.kind
                     && scan.table.storage.is_some()
                     && scan.filter.as_ref().is_none_or(is_independent)
                     && calls
@@ -439,8 +458,11 @@ impl Builder<'_> {
                         scan.filter.is_none() && calls.iter().all(|c| c.star && c.filter.is_none());
                     let calls =
                         calls.iter().map(|c| Builder::call(c, false)).collect::<Result<_>>()?;
-                    let late = self.late.of(input);
-                    return Ok(Box::new(ParallelAggregate::new(scan, late, calls, count_only)?));
+                    let mut base = ScanBase::new(scan, self.late.of(input))?;
+                    if let NodeKind::TidRangeScan { bounds, .. } = &input.kind {
+                        base = base.between(bounds)?;
+                    }
+                    return Ok(Box::new(ParallelAggregate::new(base, calls, count_only)));
                 }
                 Box::new(AggregateNode {
                     input_width: input.columns.len(),
@@ -506,13 +528,20 @@ impl Builder<'_> {
                         state: Running::default(),
                     });
                 }
+                let mut below = self.node(input)?;
+                // EXPLAIN ANALYZE counts what a sort has sorted.
+                if self.stats.is_none()
+                    && let Some(rows) = most_of_each(input, partition, calls, run.as_ref())
+                {
+                    below.set_most_of_each(partition.len(), rows);
+                }
                 let partition = partition
                     .iter()
                     .map(|e| Ok((compile(e)?, e.ty().oid)))
                     .collect::<Result<_>>()?;
                 let ends = (bound(&frame.start)?, bound(&frame.end)?);
                 Box::new(WindowNode::new(
-                    self.node(input)?,
+                    below,
                     input.columns.len(),
                     (partition, keys(order)?),
                     Frame::new(frame.mode, ends.0, ends.1, frame.exclude),

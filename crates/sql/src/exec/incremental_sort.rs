@@ -95,7 +95,7 @@ impl Node for IncrementalSort {
         }
         loop {
             if let Some(piece) = &mut self.state.piece {
-                piece.read(out, self.width, max)?;
+                piece.read(out, self.width, max, cx.x.cancel)?;
                 if !out.is_empty() {
                     self.state.given += out.len();
                     return Ok(());

@@ -176,7 +176,7 @@ impl Node for MaterializeNode {
             }
             self.complete = true;
         }
-        self.store.read(&mut self.at, out, max, true)
+        self.store.read(&mut self.at, out, max, true, None)
     }
     fn let_go(&mut self) {
         self.forget();

@@ -36,6 +36,7 @@ mod parallel;
 mod parts;
 mod project;
 mod row;
+mod row_codec;
 mod sample;
 mod scan;
 mod set_op;
@@ -46,6 +47,7 @@ mod store;
 mod sub_plan;
 mod temp_files;
 pub mod unique_later;
+mod wanted;
 mod window;
 
 use crate::plan::{Plan, RelationUse};
@@ -77,6 +79,8 @@ pub(crate) trait Node {
     fn let_go(&mut self);
     /// Tells a sort that so many rows are enough.
     fn set_bound(&mut self, _rows: Option<usize>) {}
+    /// Tells a sort that of rows that are alike in its first `keys` the first so many are enough: it may leave others out.
+    fn set_most_of_each(&mut self, _keys: usize, _rows: usize) {}
     /// What EXPLAIN ANALYZE shows of its work, before it lets go.
     fn told(&self) -> Told {
         Told::default()
@@ -236,8 +240,9 @@ pub(crate) fn parts(
     late.mark(&plan.root, settled);
     plan.sub_plans.iter().for_each(|s| late.mark(&s.node, false));
     plan.ctes.iter().for_each(|c| late.mark(&c.node, false));
+    let wanted = wanted::WantedColumns::of_plan(plan);
     let effects_beside = effects::beside(plan);
-    let mut builder = build::Builder { plan, stats, main: true, effects_beside, late };
+    let mut builder = build::Builder { plan, stats, main: true, effects_beside, late, wanted };
     let root = builder.node(&plan.root)?;
     builder.main = false;
     let has_late = !builder.late.is_empty();

@@ -1,12 +1,12 @@
 //! Rows kept for a cursor, each to be had again by its number: in memory up to a bound, then in a temporary file.
 //!
 //! # Layout
-//! A row in the file is its length (4 bytes) and its values as [`write_row`] wrote them. Where every [`STRIDE`]th row begins is kept in memory.
+//! A row in the file is its length (4 bytes) and its values as [`super::row_codec`] has them. Where every [`STRIDE`]th row begins is kept in memory.
 
 use super::batch::row_bytes;
-use super::store::{read_row, write_row};
+use super::row_codec::{io, read_row, write_framed};
 use super::temp_files::{Space, temp_file};
-use base::{Error, Result};
+use base::Result;
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,10 +15,6 @@ use types::Datum;
 const STRIDE: usize = 64;
 /// Written at once.
 const BUFFER_BYTES: usize = 64 << 10;
-
-fn io(e: std::io::Error) -> Error {
-    Error::io("could not use temporary file", e)
-}
 
 /// Rows by their numbers, from 0.
 #[derive(Default)]
@@ -95,11 +91,8 @@ impl Disk {
         if self.rows.is_multiple_of(STRIDE) {
             self.marks.push(self.end + at as u64);
         }
-        self.pending.extend([0; 4]);
-        write_row(row, &mut self.pending)?;
-        let len = (self.pending.len() - at - 4) as u32;
-        self.pending[at..at + 4].copy_from_slice(&len.to_le_bytes());
-        self.space.grow(u64::from(len) + 4)?;
+        write_framed(row, &mut self.pending)?;
+        self.space.grow((self.pending.len() - at) as u64)?;
         self.rows += 1;
         if self.pending.len() >= BUFFER_BYTES { self.write() } else { Ok(()) }
     }
@@ -131,7 +124,7 @@ impl Disk {
         self.file.read_exact_at(&mut bytes, at + 4).map_err(io)?;
         self.next.set((n + 1, at + 4 + bytes.len() as u64));
         let mut out = Vec::with_capacity(self.width);
-        read_row(&mut &bytes[..], self.width, &mut Vec::new(), &mut out)?;
+        read_row(&mut &bytes[..], self.width, &mut out)?;
         Ok(out)
     }
 }

@@ -1,7 +1,7 @@
 //! Aggregates over a large table, its blocks shared out to two threads.
 //!
 //! # Purpose
-//! `count`, `sum` of integers, `min` and `max` over a sequential scan, with or without a filter: each thread counts
+//! `count`, `sum` of integers, `min` and `max` over a sequential scan or one of a range of addresses, with or without a filter: each thread counts
 //! what it scans, and the parts are put together. Only expressions that ask nothing of the session but what letters are
 //! are evaluated so.
 
@@ -10,13 +10,12 @@ use super::batch::Batch;
 use super::scan::ScanBase;
 use super::{Cx, Node};
 use crate::activity::TableChanges;
-use crate::plan::TableScan;
 use base::sync::CancelFlag;
-use base::{BlockNumber, Oid, Result, bail};
+use base::{Oid, Result, bail};
 use expr::Expr;
 use expr::eval::EvalContext;
 use expr::ops::compare;
-use heap::{BlockRange, Heap, HeapScan, PageBatch, ScanOptions, SharedBlocks};
+use heap::{Heap, HeapScan, PageBatch, ScanOptions, SharedBlocks, TidRange};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -42,7 +41,7 @@ pub(crate) fn is_independent(e: &Expr) -> bool {
     })
 }
 
-/// One row of aggregates over a whole table.
+/// One row of aggregates over a table.
 pub(crate) struct ParallelAggregate {
     base: ScanBase,
     calls: Vec<Call>,
@@ -62,6 +61,7 @@ struct Work<'a> {
     cancel: &'a CancelFlag,
     /// The session's.
     ctype: Ctype,
+    tids: Option<TidRange>,
     shared: Option<Arc<SharedBlocks>>,
     /// Rows read, for the statistics.
     read: AtomicI64,
@@ -69,7 +69,8 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn run(&self) -> Result<Vec<State>> {
-        let options = ScanOptions { shared: self.shared.clone(), ..ScanOptions::default() };
+        let (tids, shared) = (self.tids, self.shared.clone());
+        let options = ScanOptions { tids, shared, ..ScanOptions::default() };
         let mut scan = HeapScan::new(self.heap, self.snapshot.clone(), options)?;
         let mut states: Vec<State> = self.calls.iter().map(Call::start).collect();
         if self.count_only {
@@ -122,12 +123,30 @@ impl Work<'_> {
     }
 }
 
+/// What another thread's state comes to.
+enum Part {
+    Count(i64),
+    Sum(i64, u64),
+    Extreme(Datum),
+}
+
+impl Part {
+    fn of(state: State) -> Result<Part> {
+        Ok(match state {
+            State::Count(n) => Part::Count(n),
+            State::Sum(sum, n) => Part::Sum(sum, n),
+            State::Extreme(value) => Part::Extreme(value),
+            _ => bail!(INTERNAL_ERROR, "an aggregate's state is not made of parts"),
+        })
+    }
+}
+
 /// Puts two parts together.
-fn merge(call: &Call, a: &mut State, b: State) -> Result<()> {
+fn merge(call: &Call, a: &mut State, b: Part) -> Result<()> {
     match (a, b) {
-        (State::Count(x), State::Count(y)) => *x += y,
-        (State::Sum(x, n), State::Sum(y, m)) => (*x, *n) = (add_int(*x, y)?, *n + m),
-        (State::Extreme(x), State::Extreme(y)) => {
+        (State::Count(x), Part::Count(y)) => *x += y,
+        (State::Sum(x, n), Part::Sum(y, m)) => (*x, *n) = (add_int(*x, y)?, *n + m),
+        (State::Extreme(x), Part::Extreme(y)) => {
             if let Maker::Extreme { greatest, ty } = call.maker
                 && !y.is_null()
                 && (x.is_null() || {
@@ -144,13 +163,8 @@ fn merge(call: &Call, a: &mut State, b: State) -> Result<()> {
 }
 
 impl ParallelAggregate {
-    pub(crate) fn new(
-        scan: &TableScan,
-        late: &[bool],
-        calls: Vec<Call>,
-        count_only: bool,
-    ) -> Result<ParallelAggregate> {
-        Ok(ParallelAggregate { base: ScanBase::new(scan, late)?, calls, count_only, done: false })
+    pub(crate) fn new(base: ScanBase, calls: Vec<Call>, count_only: bool) -> ParallelAggregate {
+        ParallelAggregate { base, calls, count_only, done: false }
     }
 
     /// True for calls whose parts can be put together.
@@ -174,9 +188,9 @@ impl Node for ParallelAggregate {
         }
         self.done = true;
         let heap = self.base.heap(cx)?;
-        let blocks = heap.len_blocks()?;
-        let large = blocks.0 >= MIN_PAGES;
-        let range = BlockRange { start: BlockNumber(0), end: blocks };
+        let tids = self.base.tids(cx)?;
+        let range = tids.unwrap_or(TidRange::ALL).blocks(heap.len_blocks()?);
+        let large = range.end.0.saturating_sub(range.start.0) >= MIN_PAGES;
         let work = Work {
             base: &self.base,
             calls: &self.calls,
@@ -186,6 +200,7 @@ impl Node for ParallelAggregate {
             params: cx.x.params,
             cancel: cx.x.cancel,
             ctype: cx.x.env.style().ctype,
+            tids,
             shared: large.then(|| SharedBlocks::new(range)),
             read: AtomicI64::new(0),
         };
@@ -201,7 +216,7 @@ impl Node for ParallelAggregate {
                         if let Some(worker) = &worker {
                             worker.runs_here();
                         }
-                        work.run()
+                        work.run()?.into_iter().map(Part::of).collect::<Result<Vec<Part>>>()
                     });
                 let mine = work.run();
                 let Ok(helper) = helper else {
@@ -222,7 +237,11 @@ impl Node for ParallelAggregate {
             work.run()?
         };
         let tuples_read = work.read.load(Ordering::Relaxed);
-        let seen = TableChanges { scans: 1, tuples_read, ..TableChanges::default() };
+        let seen = TableChanges {
+            scans: i64::from(!self.base.is_bounded()),
+            tuples_read,
+            ..TableChanges::default()
+        };
         cx.x.relations.note_scan(self.base.table.oid, &seen);
         for (c, s) in self.calls.iter().zip(&mut states) {
             let v = c.finish(s, cx)?;

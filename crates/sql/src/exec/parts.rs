@@ -8,8 +8,8 @@
 //! split again, one level deeper.
 //!
 //! # Layout
-//! A node has one file for all of its parts, in blocks of one size. A side of a part is a list of blocks: a stream of rows as
-//! [`write_row`] writes them, which go over the ends of blocks. Its last block may be written in part. Blocks of parts that are done are
+//! A node has one file for all of its parts, in blocks of one size. A side of a part is a list of blocks: a stream of rows, each
+//! behind its length as [`write_framed`] writes them, which go over the ends of blocks. Its last block may be written in part. Blocks of parts that are done are
 //! written anew.
 //!
 //! # Invariants
@@ -28,9 +28,9 @@
 //! rows here.
 
 use super::batch::Batch;
-use super::store::write_row;
+use super::row_codec::{io, read_row, write_framed};
 use super::temp_files::{Space, temp_file};
-use base::{Error, Oid, Result};
+use base::{Error, Result};
 use expr::ops::mix;
 use std::cell::RefCell;
 use std::fs::File;
@@ -46,10 +46,6 @@ pub(super) const DEEPEST: u32 = 5;
 /// Blocks are of some size between these: the smaller, the less memory there is.
 const LEAST_BLOCK: usize = 8 << 10;
 const GREATEST_BLOCK: usize = 32 << 10;
-
-fn io(e: std::io::Error) -> Error {
-    Error::io("could not use temporary file", e)
-}
 
 fn too_short() -> Error {
     Error::corrupt_file("a temporary file's row is too short")
@@ -136,7 +132,7 @@ impl Rows {
 
     fn write(&mut self, row: &[Datum]) -> Result<()> {
         debug_assert_eq!(row.len(), self.width);
-        write_row(row, &mut self.bytes)?;
+        write_framed(row, &mut self.bytes)?;
         self.rows += 1;
         let mut home = self.home.borrow_mut();
         let size = home.size;
@@ -207,15 +203,8 @@ impl Rows {
             return Ok(false);
         }
         self.left -= 1;
-        for _ in 0..self.width {
-            let ty = self.take_word()?;
-            if ty == 0 {
-                out.push(Datum::Null);
-                continue;
-            }
-            let len = self.take_word()? as usize;
-            out.push(types::decode(Oid(ty), self.take(len)?)?);
-        }
+        let (len, width) = (self.take_word()? as usize, self.width);
+        read_row(&mut self.take(len)?, width, out)?;
         Ok(true)
     }
 }

@@ -59,6 +59,12 @@ impl RowReader {
         self
     }
 
+    /// Of the positions that no filter needs only these are read; NULLs stand for the others.
+    pub(crate) fn only(mut self, wanted: &[bool]) -> RowReader {
+        self.rest.retain(|at| wanted.get(*at).copied().unwrap_or(true));
+        self
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.columns.len()
     }

@@ -5,11 +5,11 @@ use super::row::RowReader;
 use super::sample::{Choice, SampleCode};
 use super::{Cx, Node, Told};
 use crate::activity::TableChanges;
-use crate::plan::TableScan;
-use base::{BlockNumber, Result, Tid};
+use crate::plan::{TableScan, TidBound};
+use base::{Result, Tid};
 use engine::catalog::model::{RelationKind, Table};
 use expr::code::{Code, compile};
-use heap::{BlockRange, FetchState, Heap, HeapScan, PageBatch, ScanOptions, TupleSlot};
+use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TidRange, TupleSlot};
 use std::sync::Arc;
 use types::Datum;
 
@@ -20,6 +20,15 @@ pub(crate) struct ScanBase {
     pub reader: RowReader,
     pub filter: Option<Code>,
     pub heap: Option<Arc<Heap>>,
+    /// Only rows of addresses between these are asked for.
+    bounds: Vec<Bound>,
+}
+
+/// A bound of the addresses.
+struct Bound {
+    lower: bool,
+    inclusive: bool,
+    value: Code,
 }
 
 impl ScanBase {
@@ -32,7 +41,43 @@ impl ScanBase {
             reader: reader.leave(late),
             filter: scan.filter.as_ref().map(compile).transpose()?,
             heap: None,
+            bounds: Vec::new(),
         })
+    }
+    /// Of what lies between bounds of `ctid`.
+    pub(crate) fn between(mut self, bounds: &[TidBound]) -> Result<ScanBase> {
+        for b in bounds {
+            let value = compile(&b.value)?;
+            self.bounds.push(Bound { lower: b.lower, inclusive: b.inclusive, value });
+        }
+        Ok(self)
+    }
+    /// Of the columns only those that are wanted are read, and those that the filter asks for; NULLs stand for the others.
+    pub(crate) fn reading(mut self, wanted: Option<&[bool]>) -> ScanBase {
+        if let Some(wanted) = wanted {
+            self.reader = self.reader.only(wanted);
+        }
+        self
+    }
+    /// As in PostgreSQL, where a scan of a range of addresses counts as no sequential one.
+    pub(crate) fn is_bounded(&self) -> bool {
+        !self.bounds.is_empty()
+    }
+    /// The addresses that the bounds leave, as they are now.
+    pub(crate) fn tids(&self, cx: &Cx<'_>) -> Result<Option<TidRange>> {
+        if self.bounds.is_empty() {
+            return Ok(None);
+        }
+        let mut tids = TidRange::ALL;
+        for b in &self.bounds {
+            tids = match b.value.eval(&[], &cx.eval)? {
+                Datum::Tid(t) if b.lower => tids.from(t, b.inclusive),
+                Datum::Tid(t) => tids.up_to(t, b.inclusive),
+                // Nothing is more or less than NULL.
+                _ => TidRange::NONE,
+            };
+        }
+        Ok(Some(tids))
     }
     /// The heap, opened once: but for a sequence's, which has its row written when it is opened.
     pub(crate) fn heap(&mut self, cx: &Cx<'_>) -> Result<Arc<Heap>> {
@@ -50,8 +95,6 @@ impl ScanBase {
 /// A sequential scan.
 pub(crate) struct SeqScanNode {
     base: ScanBase,
-    /// Only rows of addresses from (true), or up to, these are asked for.
-    bounds: Vec<(bool, Code)>,
     /// TABLESAMPLE, and what it has chosen.
     sample: Option<SampleCode>,
     choice: Option<Choice>,
@@ -64,10 +107,9 @@ pub(crate) struct SeqScanNode {
 }
 
 impl SeqScanNode {
-    pub(crate) fn new(scan: &TableScan, late: &[bool]) -> Result<SeqScanNode> {
-        Ok(SeqScanNode {
-            base: ScanBase::new(scan, late)?,
-            bounds: Vec::new(),
+    pub(crate) fn new(base: ScanBase) -> SeqScanNode {
+        SeqScanNode {
+            base,
             sample: None,
             choice: None,
             scan: None,
@@ -76,33 +118,17 @@ impl SeqScanNode {
             ended: false,
             rows: None,
             told: Told::default(),
-        })
-    }
-
-    /// A scan of the pages between bounds of `ctid`.
-    pub(crate) fn between(
-        scan: &TableScan,
-        late: &[bool],
-        bounds: &[(bool, expr::Expr)],
-    ) -> Result<SeqScanNode> {
-        let mut node = SeqScanNode::new(scan, late)?;
-        let compiled = bounds.iter().map(|(lower, e)| Ok((*lower, compile(e)?)));
-        node.bounds = compiled.collect::<Result<_>>()?;
-        Ok(node)
+        }
     }
 
     /// A scan of a sample.
-    pub(crate) fn sampled(
-        scan: &TableScan,
-        late: &[bool],
-        sample: SampleCode,
-    ) -> Result<SeqScanNode> {
-        Ok(SeqScanNode { sample: Some(sample), ..SeqScanNode::new(scan, late)? })
+    pub(crate) fn sampled(base: ScanBase, sample: SampleCode) -> SeqScanNode {
+        SeqScanNode { sample: Some(sample), ..SeqScanNode::new(base) }
     }
 
     /// How the heap is to be scanned.
     fn options(&mut self, cx: &Cx<'_>) -> Result<ScanOptions> {
-        let mut options = ScanOptions { range: self.range(cx)?, ..ScanOptions::default() };
+        let mut options = ScanOptions { tids: self.base.tids(cx)?, ..ScanOptions::default() };
         if let Some(sample) = &mut self.sample {
             let choice = sample.choose(cx)?;
             options.choice = choice.pages();
@@ -112,26 +138,6 @@ impl SeqScanNode {
             self.choice = Some(choice);
         }
         Ok(options)
-    }
-
-    /// The pages that the bounds leave; all if there are none.
-    fn range(&self, cx: &Cx<'_>) -> Result<Option<BlockRange>> {
-        if self.bounds.is_empty() {
-            return Ok(None);
-        }
-        let mut range = BlockRange { start: BlockNumber(0), end: BlockNumber(u32::MAX) };
-        for (lower, value) in &self.bounds {
-            match value.eval(&[], &cx.eval)? {
-                Datum::Tid(t) if *lower => range.start = range.start.max(t.block),
-                Datum::Tid(t) => {
-                    range.end = range.end.min(BlockNumber(t.block.0.saturating_add(1)))
-                }
-                // Nothing is more or less than NULL.
-                _ => range.end = BlockNumber(0),
-            }
-        }
-        range.end = range.end.max(range.start);
-        Ok(Some(range))
     }
 
     fn next_virtual(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
@@ -185,8 +191,8 @@ impl SeqScanNode {
             let options = self.options(cx)?;
             let scan = HeapScan::new(&heap, cx.x.snapshot.clone(), options)?;
             self.scan = Some(scan);
-            // As in PostgreSQL, where samples and ranges of addresses are no sequential scans.
-            seen.scans += i64::from(self.bounds.is_empty() && self.sample.is_none());
+            // As in PostgreSQL, where samples are no sequential scans either.
+            seen.scans += i64::from(!self.base.is_bounded() && self.sample.is_none());
             self.at = 0;
             self.page = PageBatch::new();
         }
@@ -208,9 +214,7 @@ impl SeqScanNode {
                 if self.choice.is_some_and(|c| !c.takes(t.tid)) {
                     continue;
                 }
-                // What is beyond the bounds is not read for them, though its page is.
-                let bounded = !self.bounds.is_empty();
-                seen.tuples_read += i64::from(!bounded);
+                seen.tuples_read += 1;
                 match &self.base.filter {
                     None => {
                         self.base.reader.read(&t.tuple, t.tid, &heap, out, |_| Ok(true), false)?;
@@ -220,7 +224,6 @@ impl SeqScanNode {
                         let kept =
                             self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true)?;
                         self.told.removed += u64::from(!kept);
-                        seen.tuples_read += i64::from(kept && bounded);
                     }
                 }
                 if out.len() >= max {

@@ -50,9 +50,16 @@ pub(crate) fn compare_rows(keys: &[KeyPlace], a: &[Datum], b: &[Datum]) -> Order
 
 /// So many runs become one.
 const MERGED_AT_ONCE: usize = 64;
+/// So many are merged when all is in.
+const MERGED_LAST: usize = 2 * MERGED_AT_ONCE;
+
+/// So many runs whose rows have been merged so often may there be.
+fn most_runs(level: u32) -> usize {
+    if level == 0 { MERGED_LAST } else { MERGED_AT_ONCE }
+}
 
 /// While runs are written and merged a cancel is looked for after so many rows.
-const CANCEL_EVERY: u64 = 1024;
+pub(super) const CANCEL_EVERY: u64 = 1024;
 
 /// Sorts rows of one width.
 pub(crate) struct Sorter {
@@ -71,6 +78,8 @@ pub(crate) struct Sorter {
     levels: Vec<u32>,
     /// All is in, and the runs are being merged.
     merge: Option<Merge>,
+    /// Of rows that are alike in the first keys so many are enough.
+    most_of_each: Option<(usize, usize)>,
     scratch: Vec<Datum>,
     at: usize,
     /// The most that was in memory.
@@ -98,6 +107,7 @@ impl Sorter {
             runs: Vec::new(),
             levels: Vec::new(),
             merge: None,
+            most_of_each: None,
             scratch: Vec::new(),
             at: 0,
             most_bytes: 0,
@@ -184,9 +194,19 @@ impl Sorter {
     pub(crate) fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
         self.sort_memory(cancel)?;
         let mut f = RunWriter::new()?;
+        let (mut before, mut alike) = (None, 0);
         for i in &self.order {
             if f.rows % CANCEL_EVERY == 0 {
                 cancel.check()?;
+            }
+            if let Some((keys, most)) = self.most_of_each {
+                let same = |b: u32| compare_rows(&self.keys[..keys], self.row(b), self.row(*i));
+                alike = if before.is_some_and(|b| same(b).is_eq()) { alike + 1 } else { 1 };
+                before = Some(*i);
+                // Of this run's no more can be among the first of all.
+                if alike > most {
+                    continue;
+                }
             }
             f.write(self.row(*i))?;
         }
@@ -215,26 +235,29 @@ impl Sorter {
     fn note_run(&mut self, run: SortRun, cancel: &CancelFlag) -> Result<()> {
         self.runs.push(run);
         self.levels.push(0);
-        // A run is an open file: a large sort in little memory must not take them all.
-        while let Some(&level) = self.levels.last()
-            && self.levels.iter().rev().take_while(|l| **l == level).count() >= MERGED_AT_ONCE
+        // A run is an open file: a large sort in little memory must not take them all. As many as are merged at the end may wait for that.
+        let mut level = 0;
+        while let Some(first) = self.levels.iter().position(|l| *l == level)
+            && self.levels[first..].iter().take_while(|l| **l == level).count() >= most_runs(level)
         {
-            self.merge_last(MERGED_AT_ONCE, level + 1, cancel)?;
+            level += 1;
+            self.merge_some(first, MERGED_AT_ONCE, level, cancel)?;
         }
         Ok(())
     }
-    /// Makes one run of the last `n`.
-    fn merge_last(&mut self, n: usize, level: u32, cancel: &CancelFlag) -> Result<()> {
-        let first = self.runs.len() - n;
-        let runs = self.runs.split_off(first);
-        self.levels.truncate(first);
-        let mut merge = Merge::new(runs, &self.keys)?;
-        let poll = |rows: u64| match rows.is_multiple_of(CANCEL_EVERY) {
-            true => cancel.check(),
-            false => Ok(()),
-        };
-        self.runs.push(merge.write(poll)?);
-        self.levels.push(level);
+    /// Makes one run of `n`, from the one at `first` on.
+    fn merge_some(
+        &mut self,
+        first: usize,
+        n: usize,
+        level: u32,
+        cancel: &CancelFlag,
+    ) -> Result<()> {
+        let runs = self.runs.drain(first..first + n).collect();
+        self.levels.drain(first..first + n);
+        let mut merge = self.merge_of(runs)?;
+        self.runs.insert(first, merge.write(cancel)?);
+        self.levels.insert(first, level);
         Ok(())
     }
     /// All rows are in.
@@ -253,19 +276,33 @@ impl Sorter {
             self.spill(cancel)?;
         }
         // Too many runs to merge at once: the last ones, which are the smallest, are merged first.
-        while self.runs.len() > 2 * MERGED_AT_ONCE {
-            self.merge_last(MERGED_AT_ONCE, 0, cancel)?;
+        while self.runs.len() > MERGED_LAST {
+            self.merge_some(self.runs.len() - MERGED_AT_ONCE, MERGED_AT_ONCE, 0, cancel)?;
         }
         let bytes = self.runs.iter().map(SortRun::bytes).sum();
         self.told = Some(SortTold { method: "external merge", bytes, on_disk: true });
         // What they were made from is in them.
         self.data = Vec::new();
         self.order = Vec::new();
-        self.merge = Some(Merge::new(std::mem::take(&mut self.runs), &self.keys)?);
+        let runs = std::mem::take(&mut self.runs);
+        self.merge = Some(self.merge_of(runs)?);
         Ok(())
     }
+    fn merge_of(&self, runs: Vec<SortRun>) -> Result<Merge> {
+        let merge = Merge::new(runs, &self.keys)?;
+        Ok(match self.most_of_each {
+            Some((keys, rows)) => merge.giving_most(keys, rows),
+            None => merge,
+        })
+    }
     /// Gives the next rows' first `columns` values. Each row is given once.
-    pub(crate) fn read(&mut self, out: &mut Batch, columns: usize, max: usize) -> Result<()> {
+    pub(crate) fn read(
+        &mut self,
+        out: &mut Batch,
+        columns: usize,
+        max: usize,
+        cancel: &CancelFlag,
+    ) -> Result<()> {
         let Some(merge) = &mut self.merge else {
             while self.at < self.order.len() && out.len() < max {
                 let i = self.order[self.at];
@@ -278,7 +315,7 @@ impl Sorter {
         };
         while out.len() < max {
             self.scratch.clear();
-            if !merge.read(columns, &mut self.scratch)? {
+            if !merge.read(columns, &mut self.scratch, cancel)? {
                 break;
             }
             out.push_values(self.scratch.drain(..));
@@ -293,6 +330,8 @@ pub(crate) struct SortNode {
     pub keys: Vec<Key>,
     pub width: usize,
     pub bound: Option<usize>,
+    /// Of rows that are alike in so many keys so many are enough.
+    pub most_of_each: Option<(usize, usize)>,
     pub sorter: Option<Sorter>,
 }
 
@@ -341,6 +380,7 @@ impl Node for SortNode {
         if self.sorter.is_none() {
             let (list, extra) = places(&self.keys, self.width);
             let mut s = Sorter::new(list, self.width + extra, cx.x.work_mem_bytes, self.bound);
+            s.most_of_each = self.most_of_each;
             let mut batch = Batch::new();
             let mut row = Vec::new();
             loop {
@@ -362,7 +402,7 @@ impl Node for SortNode {
             self.sorter = Some(s);
         }
         match &mut self.sorter {
-            Some(s) => s.read(out, self.width, max),
+            Some(s) => s.read(out, self.width, max, cx.x.cancel),
             None => Ok(()),
         }
     }
@@ -379,6 +419,9 @@ impl Node for SortNode {
     }
     fn set_bound(&mut self, rows: Option<usize>) {
         self.bound = rows;
+    }
+    fn set_most_of_each(&mut self, keys: usize, rows: usize) {
+        self.most_of_each = Some((keys, rows));
     }
 }
 
@@ -405,7 +448,7 @@ mod tests {
         let mut seen = Vec::new();
         loop {
             out.reset(2);
-            sorter.read(&mut out, 2, BATCH_ROWS).unwrap();
+            sorter.read(&mut out, 2, BATCH_ROWS, &cancel).unwrap();
             if out.is_empty() {
                 break;
             }
@@ -453,7 +496,7 @@ mod tests {
             let mut all = Vec::new();
             loop {
                 out.reset(4);
-                sorter.read(&mut out, 4, BATCH_ROWS).unwrap();
+                sorter.read(&mut out, 4, BATCH_ROWS, &cancel).unwrap();
                 if out.is_empty() {
                     return all;
                 }
@@ -485,7 +528,7 @@ mod tests {
             let mut out = Batch::new();
             for wanted in (0..bound as i32).step_by(100) {
                 out.reset(1);
-                sorter.read(&mut out, 1, 100.min(bound - wanted as usize)).unwrap();
+                sorter.read(&mut out, 1, 100.min(bound - wanted as usize), &cancel).unwrap();
                 let values = out.rows().map(|r| match r {
                     [Datum::Int4(n)] => *n,
                     other => panic!("{other:?}"),
@@ -515,7 +558,7 @@ mod tests {
         let mut sorter = Sorter::new(vec![key], 1, 0, None);
         sorter.limit_bytes = 200;
         let cancel = CancelFlag::default();
-        while sorter.runs.len() < MERGED_AT_ONCE - 1 {
+        while sorter.runs.len() < MERGED_LAST - 1 {
             sorter.push(&[Datum::Int4(1)], &cancel).unwrap();
         }
         cancel.raise(base::sync::CancelReason::UserRequest);
@@ -523,7 +566,7 @@ mod tests {
             if let Err(e) = sorter.push(&[Datum::Int4(1)], &cancel) {
                 break e;
             }
-            assert_eq!(sorter.runs.len(), MERGED_AT_ONCE - 1);
+            assert_eq!(sorter.runs.len(), MERGED_LAST - 1);
         };
         assert_eq!(stopped.state(), base::SqlState::QUERY_CANCELED);
     }

@@ -1,34 +1,23 @@
 //! Sorted runs on disk, and their merging.
 //!
 //! # Layout
-//! A row is its length (4 bytes) and its values as [`write_row`] wrote them. It stays so until it is handed out: merging takes the
+//! A row is its length (4 bytes) and its values as [`super::row_codec`] has them. It stays so until it is handed out: merging takes the
 //! values of the keys out alone, and writes rows on as they are.
 //!
 //! # Invariants
 //! Runs are in the order of their rows' arrival: of equal rows the first run's come first.
 
-use super::sort::{KeyPlace, compare_rows};
-use super::store::{read_row, write_row};
+use super::row_codec::{
+    BUFFER_BYTES, FramedRows, io, read_row, read_value, skip_value, write_framed,
+};
+use super::sort::{CANCEL_EVERY, KeyPlace, compare_rows};
 use super::temp_files::{Space, temp_file};
-use base::{Error, Result};
+use base::Result;
+use base::sync::CancelFlag;
 use std::cmp::Ordering;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
 use types::Datum;
-
-/// Read and written at once.
-const BUFFER_BYTES: usize = 64 << 10;
-
-fn io(e: std::io::Error) -> Error {
-    Error::io("could not use temporary file", e)
-}
-
-fn word(bytes: &[u8], at: usize) -> Result<u32> {
-    match bytes.get(at..at + 4) {
-        Some(&[a, b, c, d]) => Ok(u32::from_le_bytes([a, b, c, d])),
-        _ => Err(Error::corrupt_file("a temporary file's row is too short")),
-    }
-}
 
 /// A run that is being written.
 pub(super) struct RunWriter {
@@ -52,12 +41,12 @@ impl RunWriter {
         Ok(RunWriter { to, space: Space::new(), scratch: Vec::new(), rows: 0 })
     }
     pub(super) fn write(&mut self, row: &[Datum]) -> Result<()> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        write_row(row, &mut scratch)?;
-        let written = self.write_encoded(&scratch);
-        self.scratch = scratch;
-        written
+        self.scratch.clear();
+        write_framed(row, &mut self.scratch)?;
+        self.space.grow(self.scratch.len() as u64)?;
+        self.to.write_all(&self.scratch).map_err(io)?;
+        self.rows += 1;
+        Ok(())
     }
     fn write_encoded(&mut self, row: &[u8]) -> Result<()> {
         self.space.grow(row.len() as u64 + 4)?;
@@ -81,7 +70,7 @@ impl SortRun {
 
 /// A run that is being read, with the row that is next.
 struct RunReader {
-    from: BufReader<File>,
+    from: FramedRows,
     left: u64,
     row: Vec<u8>,
     keys: Vec<Datum>,
@@ -92,10 +81,8 @@ struct RunReader {
 
 impl RunReader {
     fn open(run: SortRun) -> Result<RunReader> {
-        let mut file = run.file;
-        file.seek(SeekFrom::Start(0)).map_err(io)?;
         Ok(RunReader {
-            from: BufReader::with_capacity(BUFFER_BYTES, file),
+            from: FramedRows::new(run.file)?,
             left: run.rows,
             row: Vec::new(),
             keys: Vec::new(),
@@ -110,41 +97,26 @@ impl RunReader {
             return Ok(());
         }
         self.left -= 1;
-        let mut len = [0; 4];
-        self.from.read_exact(&mut len).map_err(io)?;
-        self.row.resize(u32::from_le_bytes(len) as usize, 0);
-        self.from.read_exact(&mut self.row).map_err(io)?;
+        self.from.next(|row| {
+            self.row.clear();
+            self.row.extend_from_slice(row);
+            Ok(())
+        })?;
         take_keys(&self.row, slots, &mut self.keys)
     }
 }
 
 /// Takes the values of `slots`, which are in order, each with its place among the keys, out of an encoded row.
-fn take_keys(row: &[u8], slots: &[(usize, usize)], keys: &mut Vec<Datum>) -> Result<()> {
+fn take_keys(mut row: &[u8], slots: &[(usize, usize)], keys: &mut Vec<Datum>) -> Result<()> {
     keys.resize(slots.len(), Datum::Null);
-    let (mut at, mut slot) = (0, 0);
+    let mut at = 0;
     for (wanted, key) in slots {
-        loop {
-            let ty = word(row, at)?;
-            at += 4;
-            let mut value: &[u8] = &[];
-            if ty != 0 {
-                let len = word(row, at)? as usize;
-                at += 4;
-                let Some(bytes) = row.get(at..at + len) else {
-                    return Err(Error::corrupt_file("a temporary file's row is too short"));
-                };
-                value = bytes;
-                at += len;
-            }
-            slot += 1;
-            if slot > *wanted {
-                keys[*key] = match ty {
-                    0 => Datum::Null,
-                    ty => types::decode(base::Oid(ty), value)?,
-                };
-                break;
-            }
+        while at < *wanted {
+            skip_value(&mut row)?;
+            at += 1;
         }
+        keys[*key] = read_value(&mut row)?;
+        at += 1;
     }
     Ok(())
 }
@@ -158,6 +130,31 @@ pub(super) struct Merge {
     /// How the keys sort, by their places among the keys.
     keys: Vec<KeyPlace>,
     slots: Vec<(usize, usize)>,
+    most_of_each: Option<MostOfEach>,
+}
+
+/// Of rows that are alike in the first keys so many are given.
+struct MostOfEach {
+    keys: usize,
+    rows: usize,
+    /// The keys of the row given last, and how many of its like have been.
+    last: Vec<Datum>,
+    given: usize,
+}
+
+impl MostOfEach {
+    /// Is a row with these keys one more to be given?
+    fn wants(&mut self, places: &[KeyPlace], keys: &[Datum]) -> bool {
+        let alike =
+            !self.last.is_empty() && compare_rows(&places[..self.keys], keys, &self.last).is_eq();
+        if !alike {
+            self.last.clear();
+            self.last.extend_from_slice(keys);
+            self.given = 0;
+        }
+        self.given += 1;
+        self.given <= self.rows
+    }
 }
 
 impl Merge {
@@ -179,9 +176,34 @@ impl Merge {
         for run in &mut runs {
             run.advance(&slots)?;
         }
-        let mut merge = Merge { runs, losers: Vec::new(), winner: 0, keys: places, slots };
+        let mut merge =
+            Merge { runs, losers: Vec::new(), winner: 0, keys: places, slots, most_of_each: None };
         merge.play();
         Ok(merge)
+    }
+
+    /// As it is; of rows that are alike in the first `keys` no more than so many are given.
+    pub(super) fn giving_most(self, keys: usize, rows: usize) -> Merge {
+        let most = MostOfEach { keys, rows, last: Vec::new(), given: 0 };
+        Merge { most_of_each: Some(most), ..self }
+    }
+
+    /// Passes over what is not to be given.
+    fn pass_over(&mut self, cancel: &CancelFlag) -> Result<()> {
+        let Some(mut most) = self.most_of_each.take() else { return Ok(()) };
+        let mut passed = 0u64;
+        while let Some(run) = self.runs.get(self.winner)
+            && !run.ended
+            && !most.wants(&self.keys, &run.keys)
+        {
+            passed += 1;
+            if passed.is_multiple_of(CANCEL_EVERY) {
+                cancel.check()?;
+            }
+            self.advance()?;
+        }
+        self.most_of_each = Some(most);
+        Ok(())
     }
 
     /// Does run `a` have the row to come before `b`'s?
@@ -230,21 +252,30 @@ impl Merge {
     }
 
     /// Appends the next row's first `columns` values; false at the end.
-    pub(super) fn read(&mut self, columns: usize, out: &mut Vec<Datum>) -> Result<bool> {
+    pub(super) fn read(
+        &mut self,
+        columns: usize,
+        out: &mut Vec<Datum>,
+        cancel: &CancelFlag,
+    ) -> Result<bool> {
+        self.pass_over(cancel)?;
         let Some(mut row) = self.head() else { return Ok(false) };
-        let mut scratch = Vec::new();
-        read_row(&mut row, columns, &mut scratch, out)?;
+        read_row(&mut row, columns, out)?;
         self.advance()?;
         Ok(true)
     }
 
-    /// Writes all rows to one run; `poll` is called now and then.
-    pub(super) fn write(&mut self, poll: impl Fn(u64) -> Result<()>) -> Result<SortRun> {
+    /// Writes all rows to one run.
+    pub(super) fn write(&mut self, cancel: &CancelFlag) -> Result<SortRun> {
         let mut out = RunWriter::new()?;
+        self.pass_over(cancel)?;
         while let Some(row) = self.head() {
-            poll(out.rows)?;
+            if out.rows.is_multiple_of(CANCEL_EVERY) {
+                cancel.check()?;
+            }
             out.write_encoded(row)?;
             self.advance()?;
+            self.pass_over(cancel)?;
         }
         out.end()
     }

@@ -2,66 +2,21 @@
 
 use super::batch::{Batch, row_bytes};
 use super::hash_join::Table;
+use super::row_codec::{BUFFER_BYTES, FramedRows, io, read_row, read_wanted, write_framed};
 use super::temp_files::{Space, temp_file};
 use super::{Cx, Node};
 use crate::plan::Plan;
-use base::{Error, Oid, Result};
+use base::{Oid, Result};
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
 use std::rc::Rc;
 use types::Datum;
-
-fn io(e: std::io::Error) -> Error {
-    Error::io("could not use temporary file", e)
-}
-
-/// Adds a row as it is on disk: each value's type, length and bytes; a NULL is type 0 alone.
-pub(super) fn write_row(row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
-    for d in row {
-        if d.is_null() {
-            out.extend(0u32.to_le_bytes());
-            continue;
-        }
-        let d = d.now()?;
-        let ty = types::io::natural_type(d);
-        out.extend(ty.0.to_le_bytes());
-        let at = out.len();
-        out.extend([0; 4]);
-        types::encode(ty, d, out)?;
-        let len = (out.len() - at - 4) as u32;
-        out[at..at + 4].copy_from_slice(&len.to_le_bytes());
-    }
-    Ok(())
-}
-
-/// Appends a row's values as [`write_row`] wrote them.
-pub(super) fn read_row(
-    from: &mut impl Read,
-    width: usize,
-    scratch: &mut Vec<u8>,
-    out: &mut Vec<Datum>,
-) -> Result<()> {
-    for _ in 0..width {
-        let mut word = [0u8; 4];
-        from.read_exact(&mut word).map_err(io)?;
-        let ty = u32::from_le_bytes(word);
-        if ty == 0 {
-            out.push(Datum::Null);
-            continue;
-        }
-        from.read_exact(&mut word).map_err(io)?;
-        scratch.resize(u32::from_le_bytes(word) as usize, 0);
-        from.read_exact(scratch).map_err(io)?;
-        out.push(types::decode(Oid(ty), scratch)?);
-    }
-    Ok(())
-}
 
 /// Rows in a temporary file, written once and then read.
 pub(crate) struct RowFile {
     writer: Option<BufWriter<File>>,
-    reader: Option<BufReader<File>>,
+    reader: Option<FramedRows>,
     width: usize,
     pub rows: u64,
     left: u64,
@@ -73,7 +28,7 @@ impl RowFile {
     pub(crate) fn new(width: usize) -> Result<RowFile> {
         let file = temp_file().map_err(io)?;
         Ok(RowFile {
-            writer: Some(BufWriter::with_capacity(64 << 10, file)),
+            writer: Some(BufWriter::with_capacity(BUFFER_BYTES, file)),
             reader: None,
             width,
             rows: 0,
@@ -85,7 +40,7 @@ impl RowFile {
     pub(crate) fn write(&mut self, row: &[Datum]) -> Result<()> {
         let Some(w) = &mut self.writer else { return Ok(()) };
         self.scratch.clear();
-        write_row(row, &mut self.scratch)?;
+        write_framed(row, &mut self.scratch)?;
         self.space.grow(self.scratch.len() as u64)?;
         w.write_all(&self.scratch).map_err(io)?;
         self.rows += 1;
@@ -93,13 +48,12 @@ impl RowFile {
     }
     /// Ends writing (or goes back): reading begins at the first row.
     pub(crate) fn rewind(&mut self) -> Result<()> {
-        let mut file = match (self.writer.take(), self.reader.take()) {
+        let file = match (self.writer.take(), self.reader.take()) {
             (Some(writer), _) => writer.into_inner().map_err(|e| io(e.into_error()))?,
-            (None, Some(reader)) => reader.into_inner(),
+            (None, Some(reader)) => reader.into_file(),
             (None, None) => return Ok(()),
         };
-        file.seek(SeekFrom::Start(0)).map_err(io)?;
-        self.reader = Some(BufReader::with_capacity(64 << 10, file));
+        self.reader = Some(FramedRows::new(file)?);
         self.left = self.rows;
         Ok(())
     }
@@ -110,7 +64,27 @@ impl RowFile {
         }
         let Some(r) = &mut self.reader else { return Ok(false) };
         self.left -= 1;
-        read_row(r, self.width, &mut self.scratch, out)?;
+        r.next(|mut row| read_row(&mut row, self.width, out))?;
+        Ok(true)
+    }
+    /// As [`RowFile::read`]; of the values only those that are wanted.
+    fn read_some(&mut self, wanted: &[bool], out: &mut Vec<Datum>) -> Result<bool> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let Some(r) = &mut self.reader else { return Ok(false) };
+        self.left -= 1;
+        r.next(|mut row| read_wanted(&mut row, wanted, out))?;
+        Ok(true)
+    }
+    /// Passes over the next row; false at the end.
+    fn skip(&mut self) -> Result<bool> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let Some(r) = &mut self.reader else { return Ok(false) };
+        self.left -= 1;
+        r.next(|_| Ok(()))?;
         Ok(true)
     }
 }
@@ -154,16 +128,24 @@ impl RowStore {
     fn row(&self, i: usize) -> &[Datum] {
         &self.data[i * self.width..(i + 1) * self.width]
     }
-    /// Copies rows from `at` on; the reader keeps `at`. Only one reader may be beyond memory at a time.
+    /// Copies rows from `at` on; the reader keeps `at`. Only one reader may be beyond memory at a time. For columns that are not `wanted`,
+    /// if it is said which are, NULLs may stand.
     pub(crate) fn read(
         &mut self,
         at: &mut usize,
         out: &mut Batch,
         max: usize,
         complete: bool,
+        wanted: Option<&[bool]>,
     ) -> Result<()> {
         while *at < self.len && out.len() < max {
-            out.push(self.row(*at));
+            match wanted {
+                None => out.push(self.row(*at)),
+                Some(wanted) => {
+                    let values = self.row(*at).iter().zip(wanted);
+                    out.push_values(values.map(|(v, w)| if *w { v.clone() } else { Datum::Null }));
+                }
+            }
             *at += 1;
         }
         if self.file.is_none() || out.len() >= max || !complete {
@@ -172,23 +154,20 @@ impl RowStore {
         let target = *at - self.len;
         let Some(f) = &mut self.file else { return Ok(()) };
         let position = if self.reading { (f.rows - f.left) as usize } else { usize::MAX };
-        let mut row = Vec::new();
         if position != target {
             f.rewind()?;
             self.reading = true;
             for _ in 0..target {
-                row.clear();
-                if !f.read(&mut row)? {
+                if !f.skip()? {
                     return Ok(());
                 }
             }
         }
-        while out.len() < max {
-            row.clear();
-            if !f.read(&mut row)? {
-                break;
-            }
-            out.push(&row);
+        let mut read = |values: &mut Vec<Datum>| match wanted {
+            None => f.read(values),
+            Some(wanted) => f.read_some(wanted, values),
+        };
+        while out.len() < max && out.read_row(&mut read)? {
             *at += 1;
         }
         Ok(())
@@ -204,6 +183,8 @@ pub(crate) struct CteState {
     /// A recursive CTE's rows of the last round.
     pub work: Rc<RefCell<RowStore>>,
     pub width: usize,
+    /// Columns that nobody reads: they are not kept.
+    pub unwanted: Vec<usize>,
     /// Its rows are read once, from the first to the last: they are handed on, and none is kept. So many have been.
     pub handed_on: Option<usize>,
     /// How often its rows were forgotten.
@@ -221,13 +202,14 @@ impl CteState {
     }
 }
 
-/// Reads rows of CTE `cte` from `at` on.
+/// Reads rows of CTE `cte` from `at` on; all columns, or those that are wanted.
 pub(crate) fn read_cte(
     cx: &Cx<'_>,
     cte: usize,
     at: &mut usize,
     out: &mut Batch,
     max: usize,
+    wanted: Option<&[bool]>,
 ) -> Result<()> {
     let cell = &cx.shared.ctes[cte];
     let mut node = None;
@@ -244,7 +226,7 @@ pub(crate) fn read_cte(
             // What went to disk is read when all of it is there.
             if *at < s.store.len || s.finished {
                 let complete = s.finished;
-                return s.store.read(at, out, max, complete);
+                return s.store.read(at, out, max, complete, wanted);
             }
             node = s.node.take();
         }
@@ -269,8 +251,11 @@ pub(crate) fn read_cte(
             if batch.is_empty() {
                 s.finished = true;
             }
-            for row in batch.rows() {
-                s.store.push(row, cx.x.work_mem_bytes)?;
+            for i in 0..batch.len() {
+                for at in &s.unwanted {
+                    batch.row_mut(i)[*at] = Datum::Null;
+                }
+                s.store.push(batch.row(i), cx.x.work_mem_bytes)?;
             }
             Ok(batch.is_empty())
         };
@@ -289,7 +274,7 @@ pub(crate) fn finish_modifying(cx: &Cx<'_>, plan: &Plan) -> Result<()> {
         let mut at = cx.shared.ctes[i].borrow().store.len();
         let mut out = Batch::new();
         loop {
-            read_cte(cx, i, &mut at, &mut out, super::batch::BATCH_ROWS)?;
+            read_cte(cx, i, &mut at, &mut out, super::batch::BATCH_ROWS, None)?;
             if out.is_empty() {
                 break;
             }
@@ -301,13 +286,15 @@ pub(crate) fn finish_modifying(cx: &Cx<'_>, plan: &Plan) -> Result<()> {
 /// Reads a CTE.
 pub(crate) struct CteScanNode {
     pub cte: usize,
+    /// The columns that are asked for, if not all are.
+    pub wanted: Option<Vec<bool>>,
     pub at: usize,
 }
 
 impl Node for CteScanNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         cx.poll()?;
-        read_cte(cx, self.cte, &mut self.at, out, max)
+        read_cte(cx, self.cte, &mut self.at, out, max, self.wanted.as_deref())
     }
     fn let_go(&mut self) {}
     fn rescan(&mut self, _cx: &Cx<'_>) -> Result<()> {
@@ -334,7 +321,7 @@ impl Node for WorkTableNode {
             }
         };
         out.reset(cx.shared.ctes[self.cte].borrow().width);
-        rows.borrow_mut().read(&mut self.at, out, max, true)
+        rows.borrow_mut().read(&mut self.at, out, max, true, None)
     }
     fn let_go(&mut self) {
         self.rows = None;

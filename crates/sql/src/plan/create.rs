@@ -225,12 +225,10 @@ impl JoinSpace<'_, '_> {
                 node(NodeKind::TidScan { scan, tids, printed }, columns)
             }
             PathKind::TidRange { rel, bounds, asked, rest } => {
-                let quals: Vec<Expr> = asked.iter().chain(rest).cloned().collect();
-                let (scan, columns) = self.scan_parts(*rel, &quals)?;
+                let (scan, columns) = self.scan_parts(*rel, rest)?;
                 let printed = and_all(asked.iter().map(|e| self.shifted(e)).collect());
-                let rest = self.all_over(rest, &columns)?;
                 let bounds = bounds.clone();
-                node(NodeKind::TidRangeScan { scan, bounds, printed, rest }, columns)
+                node(NodeKind::TidRangeScan { scan, bounds, printed }, columns)
             }
             PathKind::Other { rel, quals, by_key } => {
                 self.create_other(*rel, quals, *by_key, path)?

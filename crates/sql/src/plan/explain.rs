@@ -387,11 +387,11 @@ impl<'a> Explain<'a> {
                 json.extend(self.target(&scan.table, &scan.alias));
                 (format!("Tid Scan on {}", self.scan_name(scan)), "Tid Scan")
             }
-            NodeKind::TidRangeScan { scan, printed, rest, .. } => {
+            NodeKind::TidRangeScan { scan, printed, .. } => {
                 if let Some(c) = printed {
                     add("TID Cond", self.condition(c, n).into());
                 }
-                if let Some(f) = rest {
+                if let Some(f) = &scan.filter {
                     add("Filter", self.condition(f, n).into());
                 }
                 json.extend(self.target(&scan.table, &scan.alias));

@@ -326,6 +326,17 @@ impl NodeKind {
     }
 }
 
+/// Where a scan of a range of addresses begins or ends.
+#[derive(Debug, Clone)]
+pub struct TidBound {
+    /// It begins there.
+    pub lower: bool,
+    /// With the address itself.
+    pub inclusive: bool,
+    /// The address.
+    pub value: Expr,
+}
+
 /// What every scan of a table has.
 #[derive(Debug, Clone)]
 pub struct TableScan {
@@ -475,14 +486,12 @@ pub enum NodeKind {
         /// The condition as EXPLAIN shows it.
         printed: Expr,
     },
-    /// The pages between bounds of `ctid`; the filter holds all conditions.
+    /// What lies between bounds of `ctid`; the filter holds the other conditions.
     TidRangeScan {
         scan: TableScan,
-        /// Values, true: from here on; false: up to here.
-        bounds: Vec<(bool, Expr)>,
-        /// The conditions on `ctid`, and the others, for printing.
+        bounds: Vec<TidBound>,
+        /// The conditions on `ctid` as EXPLAIN shows them.
         printed: Option<Expr>,
-        rest: Option<Expr>,
     },
     FunctionScan {
         calls: Vec<FunctionInFrom>,

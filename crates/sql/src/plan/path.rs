@@ -1,7 +1,7 @@
 //! Ways of computing a set of relations, with their costs.
 
 use super::rels::RelSet;
-use super::{IndexKey, JoinKey};
+use super::{IndexKey, JoinKey, TidBound};
 use crate::query::JoinKind;
 use engine::catalog::model::Index;
 use expr::Expr;
@@ -70,7 +70,7 @@ pub(crate) enum PathKind {
     /// By address: `tids`, which the condition `asked` asks for.
     Tid { rel: usize, tids: Expr, asked: Expr, quals: Vec<Expr> },
     /// The pages between bounds of the address (true: from here on); conditions on it, and the others.
-    TidRange { rel: usize, bounds: Vec<(bool, Expr)>, asked: Vec<Expr>, rest: Vec<Expr> },
+    TidRange { rel: usize, bounds: Vec<TidBound>, asked: Vec<Expr>, rest: Vec<Expr> },
     /// Sub-select, perhaps by such a key of it ([`super::sub_select_keys`]), function, VALUES, CTE.
     Other { rel: usize, quals: Vec<Expr>, by_key: Option<usize> },
     /// A join.

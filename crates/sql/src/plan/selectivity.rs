@@ -583,6 +583,9 @@ impl JoinSpace<'_, '_> {
         less: bool,
         equal_too: bool,
     ) -> f64 {
+        if let Some(part) = value.and_then(|v| self.part_by_address(e, v, less, equal_too)) {
+            return part;
+        }
         let (Some(v), Some(f)) = (value, self.facts(e)) else { return DEFAULT_INEQ };
         if v.is_null() {
             return 0.0;

@@ -7,12 +7,16 @@
 //! # Invariants
 //! - The table has no NULLs, which none of these aggregates counts.
 //! - Words order as the values do that they stand for, and equal values are one word.
-//! - A table that has outgrown its memory is sorted, becomes a run of a sorter on disk, and is begun anew: each run has a value once, and what
-//!   several of them have is met side by side when they are merged.
+//! - A table that has outgrown its memory is parted by hash into a file and begun anew: of what several tables had all is in one part, of which a
+//!   table is made in its turn.
+//! - One of many tables that have outgrown their memory together may be small: it is sorted, and becomes a run of a sorter on disk: each run has a
+//!   value once, and what several of them have is met side by side when they are merged. What has begun in one way goes on so.
+//! - Of equal values the first one is kept, in either way.
 
 use super::{Call, Collected, Maker, State};
 use crate::exec::Cx;
 use crate::exec::hash_join::Table;
+use crate::exec::parts::{DEEPEST, Parted, Split};
 use crate::exec::sort::{KeyPlace, Sorter};
 use base::sync::CancelFlag;
 use base::{Oid, Result};
@@ -32,8 +36,10 @@ enum Kind {
     Int2,
     Int4,
     Int8,
+    Float4,
     Float8,
     Date,
+    Time,
     Timestamp,
     TimestampTz,
     Oid,
@@ -48,10 +54,12 @@ fn word_of(value: &Datum) -> Option<(Kind, u64)> {
         Datum::Int8(n) => (Kind::Int8, signed(*n)),
         Datum::Int2(n) => (Kind::Int2, signed(i64::from(*n))),
         Datum::Date(n) => (Kind::Date, signed(i64::from(*n))),
+        Datum::Time(n) => (Kind::Time, signed(*n)),
         Datum::Timestamp(n) => (Kind::Timestamp, signed(*n)),
         Datum::TimestampTz(n) => (Kind::TimestampTz, signed(*n)),
         Datum::Bool(b) => (Kind::Bool, u64::from(*b)),
         Datum::Oid(o) => (Kind::Oid, u64::from(o.0)),
+        Datum::Float4(x) => (Kind::Float4, word_of_float(f64::from(*x))),
         Datum::Float8(x) => (Kind::Float8, word_of_float(*x)),
         _ => return None,
     })
@@ -74,12 +82,20 @@ fn value_of(kind: Kind, word: u64) -> Datum {
         Kind::Int4 => Datum::Int4(n as i32),
         Kind::Int8 => Datum::Int8(n),
         Kind::Date => Datum::Date(n as i32),
+        Kind::Time => Datum::Time(n),
         Kind::Timestamp => Datum::Timestamp(n),
         Kind::TimestampTz => Datum::TimestampTz(n),
         Kind::Oid => Datum::Oid(Oid(word as u32)),
-        Kind::Float8 if word == u64::MAX => Datum::Float8(f64::NAN),
-        Kind::Float8 if word & SIGN == 0 => Datum::Float8(f64::from_bits(!word)),
-        Kind::Float8 => Datum::Float8(f64::from_bits(word ^ SIGN)),
+        Kind::Float4 => Datum::Float4(float_of_word(word) as f32),
+        Kind::Float8 => Datum::Float8(float_of_word(word)),
+    }
+}
+
+fn float_of_word(word: u64) -> f64 {
+    match word {
+        u64::MAX => f64::NAN,
+        word if word & SIGN == 0 => f64::from_bits(!word),
+        word => f64::from_bits(word ^ SIGN),
     }
 }
 
@@ -164,13 +180,25 @@ pub(crate) struct Different {
     values: Option<Values>,
     /// What was added last, which comes again where the input is in order.
     last: Option<(Kind, u64)>,
-    /// What went to disk.
-    runs: Option<Box<Sorter>>,
+    disk: Option<OnDisk>,
+    /// How often these values have been parted.
+    level: u32,
+}
+
+/// What went to disk.
+enum OnDisk {
+    Runs(Box<Sorter>),
+    Parts(Box<Parts>),
+}
+
+struct Parts {
+    home: Parted<1>,
+    split: Split<1>,
 }
 
 impl Different {
     pub(super) fn new(ty: Oid) -> Different {
-        Different { ty, values: None, last: None, runs: None }
+        Different { ty, values: None, last: None, disk: None, level: 0 }
     }
 
     /// What it has in memory.
@@ -201,7 +229,7 @@ impl Different {
                     return Ok(());
                 }
                 if words.is_full() && words.bytes() * 2 > limit {
-                    self.spill(cancel)?;
+                    self.outgrow(limit, cancel)?;
                     let mut words = Words::default();
                     words.add(word);
                     self.values = Some(Values::Words(of, words));
@@ -218,7 +246,7 @@ impl Different {
                 }
                 table.add(value, hash);
                 if self.bytes() > limit {
-                    self.spill(cancel)?;
+                    self.outgrow(limit, cancel)?;
                 }
             }
             // Values of one type are of one kind.
@@ -230,11 +258,49 @@ impl Different {
         Ok(())
     }
 
+    /// It is too large for its memory: what there is of it goes to disk.
+    fn outgrow(&mut self, limit: usize, cancel: &CancelFlag) -> Result<()> {
+        if self.disk.is_none() && self.level <= DEEPEST {
+            let mut home = Parted::default();
+            let split = home.split(self.level, 0, limit)?;
+            self.disk = Some(OnDisk::Parts(Box::new(Parts { home, split })));
+        }
+        self.spill(cancel)
+    }
+
     /// Takes what is in memory to disk.
     pub(super) fn spill(&mut self, cancel: &CancelFlag) -> Result<()> {
+        self.last = None;
+        let Some(OnDisk::Parts(parts)) = &mut self.disk else { return self.spill_sorted(cancel) };
+        let mut put = |n: usize, hash: u64, value: Datum| {
+            if n.is_multiple_of(1 << 10) {
+                cancel.check()?;
+            }
+            parts.split.put(0, hash, &[value])
+        };
+        match self.values.take() {
+            None => {}
+            Some(Values::Words(kind, words)) => {
+                let mut words = words.into_words().into_iter().enumerate();
+                words.try_for_each(|(n, word)| put(n, mix(word), value_of(kind, word)))?;
+            }
+            Some(Values::Rows(table)) => {
+                let ty = [self.ty];
+                let mut values = table.data.into_iter().enumerate();
+                values.try_for_each(|(n, value)| {
+                    put(n, Table::hash_of(&ty, std::slice::from_ref(&value)), value)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what is in memory to disk, as a run of a sorter.
+    fn spill_sorted(&mut self, cancel: &CancelFlag) -> Result<()> {
         let ty = self.ty;
         let key = KeyPlace { slot: 0, ty, descending: false, nulls_first: false };
-        let runs = self.runs.get_or_insert_with(|| Box::new(Sorter::new(vec![key], 1, 0, None)));
+        let new = || OnDisk::Runs(Box::new(Sorter::new(vec![key], 1, 0, None)));
+        let OnDisk::Runs(runs) = self.disk.get_or_insert_with(new) else { return Ok(()) };
         match self.values.take() {
             None => {}
             Some(Values::Words(kind, words)) => {
@@ -253,7 +319,6 @@ impl Different {
                 runs.add_run(order.into_iter().map(|i| value(i).clone()), cancel)?;
             }
         }
-        self.last = None;
         Ok(())
     }
 }
@@ -286,8 +351,10 @@ impl Call {
                     | oids::INT2
                     | oids::INT4
                     | oids::INT8
+                    | oids::FLOAT4
                     | oids::FLOAT8
                     | oids::DATE
+                    | oids::TIME
                     | oids::TIMESTAMP
                     | oids::TIMESTAMPTZ
                     | oids::OID
@@ -321,31 +388,65 @@ impl Call {
         cx: &Cx<'_>,
     ) -> Result<Datum> {
         let mut inner = self.start_plain();
-        let Some(mut different) = different else { return self.finish(&mut inner, cx) };
-        if different.runs.is_some() {
-            different.spill(cx.x.cancel)?;
-            let collected =
-                different.runs.map(|sorter| Box::new(Collected { sorter: *sorter, values: 0 }));
-            return self.finish_collected(collected, cx);
-        }
-        match (different.values, &mut inner) {
-            (None, _) => {}
-            (Some(Values::Words(_, words)), State::Count(n)) => {
-                *n = words.len as i64 + i64::from(words.zero);
-            }
-            (Some(Values::Rows(table)), State::Count(n)) => *n = table.len() as i64,
-            (Some(Values::Words(kind, words)), _) => {
-                for word in words.into_words() {
-                    self.add_values(&mut inner, &[value_of(kind, word)], cx)?;
-                }
-            }
-            (Some(Values::Rows(table)), _) => {
-                for value in &table.data {
-                    self.add_values(&mut inner, std::slice::from_ref(value), cx)?;
-                }
-            }
+        if let Some(different) = different {
+            self.aggregate_different(*different, &mut inner, cx)?;
         }
         self.finish(&mut inner, cx)
+    }
+
+    /// Aggregates the different values, wherever they are.
+    fn aggregate_different(
+        &self,
+        mut different: Different,
+        inner: &mut State,
+        cx: &Cx<'_>,
+    ) -> Result<()> {
+        if different.disk.is_some() {
+            different.spill(cx.x.cancel)?;
+        }
+        match different.disk {
+            None => {}
+            Some(OnDisk::Runs(sorter)) => {
+                let collected = Collected { sorter: *sorter, values: 0 };
+                return self.aggregate_collected(collected, inner, cx);
+            }
+            Some(OnDisk::Parts(parts)) => {
+                let Parts { mut home, split } = *parts;
+                home.end(split)?;
+                let mut row = Vec::new();
+                while let Some(mut part) = home.next() {
+                    let mut of_part =
+                        Different { level: part.level, ..Different::new(different.ty) };
+                    cx.poll()?;
+                    while part.read(0, &mut row)? {
+                        for value in row.drain(..) {
+                            of_part.add(&value, cx.x.hash_mem_bytes, cx.x.cancel)?;
+                        }
+                    }
+                    drop(part);
+                    self.aggregate_different(of_part, inner, cx)?;
+                }
+                return Ok(());
+            }
+        }
+        match (different.values, inner) {
+            (None, _) => {}
+            (Some(Values::Words(_, words)), State::Count(n)) => {
+                *n += words.len as i64 + i64::from(words.zero);
+            }
+            (Some(Values::Rows(table)), State::Count(n)) => *n += table.len() as i64,
+            (Some(Values::Words(kind, words)), inner) => {
+                for word in words.into_words() {
+                    self.add_values(inner, &[value_of(kind, word)], cx)?;
+                }
+            }
+            (Some(Values::Rows(table)), inner) => {
+                for value in &table.data {
+                    self.add_values(inner, std::slice::from_ref(value), cx)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -361,7 +462,11 @@ mod tests {
         floats.extend([Datum::Float8(f64::INFINITY), Datum::Float8(f64::NAN)]);
         let ints = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX];
         let small = [i32::MIN, -1, 0, 1, i32::MAX];
-        let lists: [(Oid, Vec<Datum>); 6] = [
+        let reals = [f32::NEG_INFINITY, f32::MIN, -1.5, -1e-40, 0.0, 1e-40, 2.5, f32::MAX];
+        let mut reals: Vec<Datum> = reals.into_iter().map(Datum::Float4).collect();
+        reals.extend([Datum::Float4(f32::INFINITY), Datum::Float4(f32::NAN)]);
+        let lists: [(Oid, Vec<Datum>); 7] = [
+            (oids::FLOAT4, reals),
             (oids::FLOAT8, floats),
             (oids::INT8, ints.map(Datum::Int8).into()),
             (oids::TIMESTAMP, ints.map(Datum::Timestamp).into()),
@@ -380,37 +485,82 @@ mod tests {
         assert!(word_of(&Datum::Float8(-0.0)) == word_of(&Datum::Float8(0.0)));
     }
 
-    /// However little memory there is, each value comes out of the sorter's runs once for each run at most, and none is lost.
+    /// All values of one on disk, those of a part side by side; `level`: the deepest that any was parted at.
+    fn values_of(mut different: Different, level: &mut u32) -> Vec<Datum> {
+        const LIMIT: usize = 16 << 10;
+        let cancel = CancelFlag::default();
+        *level = different.level.max(*level);
+        if different.disk.is_some() {
+            different.spill(&cancel).unwrap();
+        }
+        let mut seen: Vec<Datum> = Vec::new();
+        match different.disk {
+            Some(OnDisk::Runs(mut runs)) => {
+                runs.finish(&cancel).unwrap();
+                let mut out = crate::exec::batch::Batch::new();
+                loop {
+                    out.reset(1);
+                    runs.read(&mut out, 1, 100, &cancel).unwrap();
+                    if out.is_empty() {
+                        break;
+                    }
+                    seen.extend(out.rows().map(|row| row[0].clone()));
+                }
+                let ty = different.ty;
+                assert!(seen.windows(2).all(|w| compare(ty, &w[0], &w[1]).is_le()));
+                seen.dedup_by(|a, b| compare(ty, a, b).is_eq());
+            }
+            Some(OnDisk::Parts(parts)) => {
+                let Parts { mut home, split } = *parts;
+                home.end(split).unwrap();
+                while let Some(mut part) = home.next() {
+                    let mut inner = Different { level: part.level, ..Different::new(different.ty) };
+                    let mut row = Vec::new();
+                    while part.read(0, &mut row).unwrap() {
+                        inner.add(&row.remove(0), LIMIT, &cancel).unwrap();
+                        assert!(inner.bytes() <= LIMIT + size_of::<Different>());
+                    }
+                    seen.extend(values_of(inner, level));
+                }
+            }
+            None => match different.values {
+                None => {}
+                Some(Values::Words(kind, words)) => {
+                    seen.extend(words.into_words().into_iter().map(|w| value_of(kind, w)));
+                }
+                Some(Values::Rows(table)) => seen.extend(table.data),
+            },
+        }
+        seen
+    }
+
+    /// However little memory there is, each value comes out once, whichever way they went to disk; parts that are too large are parted again.
     #[test]
     fn what_goes_to_disk_is_all_there() {
         let cancel = CancelFlag::default();
         let text = |n: i64| Datum::Text(format!("value {n}").into());
         type Made<'a> = &'a dyn Fn(i64) -> Datum;
         let kinds: [(Oid, Made<'_>); 2] = [(oids::INT8, &Datum::Int8), (oids::TEXT, &text)];
-        for (ty, make) in kinds {
+        for ((ty, make), (of, sorted)) in kinds
+            .into_iter()
+            .flat_map(|k| [(k, (3001, false)), (k, (3001, true)), (k, (90_001, false))])
+        {
             let mut different = Different::new(ty);
-            for n in 0..20_000 {
-                let value = make(n * 7919 % 3001 - 5);
+            for n in 0..of * 2 {
+                let value = make(n * 7919 % of - 5);
                 different.add(&value, 16 << 10, &cancel).unwrap();
                 assert!(different.bytes() <= (16 << 10) + size_of::<Different>());
-            }
-            different.spill(&cancel).unwrap();
-            let mut runs = different.runs.unwrap();
-            runs.finish(&cancel).unwrap();
-            let mut out = crate::exec::batch::Batch::new();
-            let mut seen: Vec<Datum> = Vec::new();
-            loop {
-                out.reset(1);
-                runs.read(&mut out, 1, 100).unwrap();
-                if out.is_empty() {
-                    break;
+                if sorted && n == 100 {
+                    different.spill(&cancel).unwrap();
                 }
-                seen.extend(out.rows().map(|row| row[0].clone()));
             }
-            assert!(seen.len() > 3001);
-            assert!(seen.windows(2).all(|w| compare(ty, &w[0], &w[1]).is_le()));
-            seen.dedup_by(|a, b| compare(ty, a, b).is_eq());
-            assert_eq!(seen.len(), 3001);
+            assert_eq!(matches!(different.disk, Some(OnDisk::Runs(_))), sorted);
+            let mut level = 0;
+            let mut seen = values_of(different, &mut level);
+            assert!(of < 90_000 || level > 1, "{level}");
+            seen.sort_by(|a, b| compare(ty, a, b));
+            assert_eq!(seen.len(), of as usize);
+            assert!(seen.windows(2).all(|w| compare(ty, &w[0], &w[1]).is_lt()));
         }
     }
 }

@@ -12,6 +12,7 @@
 
 mod calls;
 mod frame;
+mod most_of_each;
 mod reader;
 mod rows;
 
@@ -22,6 +23,7 @@ use base::{Oid, Result};
 pub(crate) use calls::{Running, WindowCallCode};
 use expr::code::Code;
 pub(crate) use frame::{Bound, Frame};
+pub(crate) use most_of_each::most_of_each;
 use reader::Reader;
 
 /// A window node.

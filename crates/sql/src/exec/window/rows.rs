@@ -6,9 +6,9 @@
 //! used longest ago is on disk, written once.
 
 use super::super::batch::row_bytes;
-use super::super::store::{read_row, write_row};
+use super::super::row_codec::{io, read_row, write_row};
 use super::super::temp_files::{Space, temp_file};
-use base::{Error, Result};
+use base::Result;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,10 +17,6 @@ use types::Datum;
 /// A chunk is full with so many rows, or so many bytes.
 const CHUNK_ROWS: usize = 128;
 const CHUNK_BYTES: usize = 64 << 10;
-
-fn io(e: std::io::Error) -> Error {
-    Error::io("could not use temporary file", e)
-}
 
 /// Neighbouring rows.
 #[derive(Default)]
@@ -185,10 +181,9 @@ impl Rows {
         let (Some((offset, len)), Some(f)) = (c.place, &self.file) else { return Ok(()) };
         let mut bytes = vec![0; len];
         f.file.read_exact_at(&mut bytes, offset).map_err(io)?;
-        let mut scratch = Vec::new();
         let mut from = &bytes[..];
         for _ in 0..c.count {
-            read_row(&mut from, self.width, &mut scratch, &mut c.data)?;
+            read_row(&mut from, self.width, &mut c.data)?;
         }
         c.in_memory = true;
         self.bytes += c.bytes;
