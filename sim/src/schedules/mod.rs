@@ -150,8 +150,11 @@ impl Side {
     }
 }
 
-/// An answer as text; rows that come in no order are sorted.
+/// An answer as text; rows that come in no order are sorted, and those before an error, which PostgreSQL keeps to itself, left out.
 fn answer(sql: &str, outcome: &Outcome) -> String {
+    if let Some(error) = outcome.error() {
+        return format!("{}: {}: {}", error.severity(), error.sqlstate(), error.message());
+    }
     let text = print(outcome);
     let mut lines: Vec<&str> = text.lines().filter(|l| !l.contains("WARNING: ")).collect();
     if !sql.starts_with("SELECT") || !sql.contains("ORDER BY") {
@@ -259,7 +262,7 @@ impl Schedule {
         let [ebb, peer] = sides;
         let (ours, theirs) = (ebb.settle(&self.steps)?, peer.settle(&self.steps)?);
         let is_deadlock =
-            |s: &Option<State>| matches!(s, Some(State::Done(a)) if a.contains("40P01"));
+            |s: &Option<State>| matches!(s, Some(State::Done(a)) if a.starts_with("ERROR: 40P01"));
         if ours.iter().chain(&theirs).any(is_deadlock) {
             return self.close(&ours, End::Open);
         }
@@ -286,7 +289,7 @@ impl Schedule {
             if let Some(State::Done(answer)) = state
                 && let Some(sql) = self.steps[i].take()
             {
-                self.sessions[i].has_run(&sql, answer.contains("ERROR: "));
+                self.sessions[i].has_run(&sql, answer.starts_with("ERROR: "));
             }
         }
         Ok(end)
