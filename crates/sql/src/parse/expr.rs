@@ -62,6 +62,11 @@ impl Parser<'_> {
         e
     }
 
+    /// An operand, with casts behind it.
+    pub(super) fn with_casts(&mut self) -> Result<Expr> {
+        self.climb(CAST)
+    }
+
     fn climb(&mut self, min: u8) -> Result<Expr> {
         self.deeper(|p| {
             p.within(|p| {

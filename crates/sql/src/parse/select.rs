@@ -117,9 +117,10 @@ impl Parser<'_> {
         let mark = self.name()?;
         let (mut value, mut default) = (None, None);
         if self.accept("to") {
-            value = Some(self.primary()?);
+            // As views are printed: `'y'::text`, which PostgreSQL prints, too, but does not read.
+            value = Some(self.with_casts()?);
             self.expect("default")?;
-            default = Some(self.primary()?);
+            default = Some(self.with_casts()?);
         }
         self.expect("using")?;
         Ok(Some(Cycle { columns, mark, value, default, path: self.name()?, loc }))

@@ -248,7 +248,7 @@ fn a_kept_statement_holds_no_files() {
         "SELECT count(*) FROM big a JOIN big b ON a.t = b.t",
         "SELECT count(*) FROM (SELECT t FROM big GROUP BY t OFFSET 1) z",
         "SELECT count(*) FROM (SELECT t FROM big UNION SELECT t FROM big) z",
-        "WITH c AS MATERIALIZED (SELECT * FROM big) SELECT count(*) FROM c x, (SELECT g FROM c LIMIT 1) y",
+        "WITH c AS MATERIALIZED (SELECT * FROM big) SELECT count(x.t) FROM c x, (SELECT g FROM c LIMIT 1) y",
         "SELECT count(b.t) FROM (VALUES (1), (2)) v (n) LEFT JOIN (SELECT g, t FROM big OFFSET 0) b ON b.g > v.n",
         "WITH RECURSIVE r AS (SELECT 1 AS n, t FROM big UNION ALL SELECT n + 1, t FROM r WHERE n < 2) SELECT count(*) FROM r",
         "SELECT count(c), count(t) FROM (SELECT t, count(*) OVER () c FROM big) z",

@@ -89,4 +89,11 @@ fn a_view_shows_them() {
             "0A000 WITH CHECK OPTION not supported on recursive views",
         ),
     ]);
+    // What is shown makes the view again, as a dump does.
+    let shown = s.run("SELECT pg_get_viewdef('v')");
+    s.run_each(&[&format!("CREATE VIEW again AS {shown}")]);
+    s.check(&[
+        ("SELECT * FROM again", "1|N\n2|N\n3|N"),
+        ("SELECT pg_get_viewdef('again')", &shown),
+    ]);
 }
