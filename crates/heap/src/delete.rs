@@ -35,17 +35,17 @@ impl Heap {
         let txn = queue.txn();
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
-        let mut waited_for: Option<Version> = None;
+        let mut version = Version { tid, xmin: Xid::INVALID };
         loop {
             let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
                 return Ok(Claim::Failed(TupleOutcome::Invisible));
             };
             let guard = self.lock_with_map(pin.into_write(), map)?;
-            let there = guard.item_id(tid.offset).is_normal();
-            if !there || waited_for.is_some_and(|version| !version.is_on(&guard)) {
+            if !version.is_on(&guard) {
                 return Ok(Claim::Failed(TupleOutcome::Invisible));
             }
             let tuple = guard.tuple(tid.offset);
+            version = Version::at(tid, &tuple);
             let verdict = satisfies_update(&tuple, tid, txn, cid, &mut hints)?;
             if hints.bits != 0 {
                 guard.set_hint_after(hints.after, |p| p.or_infomask(tid.offset, hints.bits));
@@ -56,12 +56,8 @@ impl Heap {
                     Some(holder) => holder,
                 },
                 UpdateVerdict::BeingModified(xid) => xid,
-                other => {
-                    return Ok(Claim::Failed(outcome_of(other, &guard.tuple(tid.offset))));
-                }
+                other => return Ok(Claim::Failed(outcome_of(other, &tuple))),
             };
-            let version = Version::at(tid, &guard.tuple(tid.offset));
-            waited_for = Some(version);
             drop(guard);
             if !self.wait_for(version, holder, mode, wait, queue, doing)? {
                 return Ok(Claim::Failed(TupleOutcome::WouldBlock));

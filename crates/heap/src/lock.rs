@@ -140,10 +140,7 @@ impl Heap {
                         }
                     }
                 }
-                other => {
-                    let outcome = outcome_of(other, &tuple);
-                    return Ok(outcome);
-                }
+                other => return Ok(outcome_of(other, &tuple)),
             };
             drop(pin);
             if !self.wait_for(version, holder, mode, wait, queue, doing)? {
