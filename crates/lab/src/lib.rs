@@ -17,6 +17,7 @@ pub mod counters;
 pub mod experiments;
 pub mod figures;
 pub mod files;
+pub mod host;
 pub mod isolation;
 pub mod load;
 pub mod machine;

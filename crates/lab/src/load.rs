@@ -4,6 +4,7 @@
 //! so that a stall shows in every transaction that it held up.
 
 use crate::client::Target;
+use crate::host::{Taken, Watch};
 use crate::{Error, Result, cleanup};
 use hdrhistogram::Histogram;
 use std::fs;
@@ -34,6 +35,7 @@ pub struct Running {
     child: Child,
     folder: tempfile::TempDir,
     begun: Instant,
+    watch: Watch,
     reaped: bool,
 }
 
@@ -59,6 +61,8 @@ pub struct Measured {
     pub seconds: Vec<Histogram<u64>>,
     /// Transactions that failed or were skipped.
     pub failed: u64,
+    /// What the machine's host took meanwhile.
+    pub taken: Taken,
 }
 
 /// An empty histogram of microseconds, to three digits, up to an hour.
@@ -130,7 +134,7 @@ impl Load<'_> {
         command.stdout(fs::File::create(folder.path().join("out"))?);
         command.stderr(fs::File::create(folder.path().join("err"))?);
         let child = cleanup::spawn(&mut command)?;
-        Ok(Running { child, folder, begun: Instant::now(), reaped: false })
+        Ok(Running { child, folder, begun: Instant::now(), watch: Watch::start(), reaped: false })
     }
 
     /// Runs it to its end.
@@ -161,6 +165,7 @@ impl Running {
     /// Waits for the end and reads the log.
     pub fn finish(mut self) -> Result<Measured> {
         let status = self.child.wait()?;
+        let taken = self.watch.taken();
         if !self.reaped {
             self.reaped = true;
             cleanup::ended(self.child.id());
@@ -205,7 +210,7 @@ impl Running {
             seconds[second].saturating_record(value.max(1));
         }
         let tps = crate::measure::tps(&out)?;
-        Ok(Measured { tps, latency, transactions, seconds, failed })
+        Ok(Measured { tps, latency, transactions, seconds, failed, taken })
     }
 }
 

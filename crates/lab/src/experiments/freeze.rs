@@ -8,7 +8,7 @@
 //! A transaction uses five XIDs, so that ages pass at five times its rate. The load without autovacuum has the default
 //! `autovacuum_freeze_max_age`, or it would be vacuumed all the same.
 
-use super::{record, turns};
+use super::{record, taken, turns};
 use crate::at_work;
 use crate::load::{Load, Measured, quantile_ms};
 use crate::measure::{count, median};
@@ -203,6 +203,7 @@ fn one(
     let table = if x == UPDATES { "pgbench_accounts" } else { "pgbench_history" };
     let (measured, seen) = watched(subject, &load, table, x, e)?;
     latencies(&label, x, &measured, e);
+    taken(e, &label, x, &measured.taken);
     if !on {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 //! pgbench's own transactions with and without a snapshot held open; the same sums read through it before and
 //! after must agree.
 
-use super::{record, turns};
+use super::{record, taken, turns};
 use crate::Result;
 use crate::load::{self, Load, quantile_ms};
 use crate::plan::{Plan, Progress};
@@ -124,6 +124,7 @@ fn one(
     }
     let figures = [(TPS, Some(measured.tps)), (f::P99, Some(quantile_ms(&measured.latency, 0.99)))];
     record(e, &label, x, &figures);
+    taken(e, &label, x, &measured.taken);
     for (second, of) in measured.seconds.iter().enumerate() {
         let at = crate::measure::count(second as u64);
         e.point(&label, x, TPS, at, crate::measure::count(of.len()));

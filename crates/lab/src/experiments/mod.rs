@@ -13,6 +13,7 @@ pub mod ring;
 pub mod sync;
 pub mod waves;
 
+use crate::host::Taken;
 use crate::plan::{Plan, Progress, Run};
 use crate::results::{Experiment, Figure, Results};
 use crate::subject::{self, Subject};
@@ -128,6 +129,15 @@ fn record(e: &mut Experiment, server: &str, x: &str, figures: &[(Figure, Option<
             e.record(server, x, *figure, *value);
         }
     }
+}
+
+/// Records what the machine's host took while a load ran: no server's doing, but in its latencies.
+fn taken(e: &mut Experiment, server: &str, x: &str, taken: &Taken) {
+    const STOLEN: Figure =
+        Figure { name: "processor time wanted that the machine's host took", unit: "%" };
+    // Not in plain ms, in which less would be to a server's credit.
+    const LATEST: Figure = Figure { name: "longest delay of an idle thread", unit: "ms of delay" };
+    record(e, server, x, &[(STOLEN, taken.stolen_percent), (LATEST, Some(taken.latest_ms))]);
 }
 
 /// Records how large a table and its indexes are.

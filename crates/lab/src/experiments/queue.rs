@@ -7,7 +7,7 @@
 //! # Invariants
 //! As many jobs are there at the end as at the beginning, and the snapshot sees those that it saw.
 
-use super::{record, turns};
+use super::{record, taken, turns};
 use crate::Result;
 use crate::load::{self, Load, quantile_ms};
 use crate::measure::count;
@@ -125,6 +125,7 @@ fn one(
         (INDEX, Some(bytes("SELECT pg_relation_size('jobs_pkey')")?)),
     ];
     record(e, &label, x, &figures);
+    taken(e, &label, x, &measured.taken);
     for (second, tps) in per_second.iter().enumerate() {
         e.point(&label, x, TPS, count(second as u64), *tps);
     }

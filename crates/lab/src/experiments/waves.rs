@@ -8,7 +8,7 @@
 //! A checkpoint comes before the load, so that VACUUM has to log the images of its pages: as it is for most vacuums of a table that is larger
 //! than what changes between two checkpoints.
 
-use super::{notices, record, turns};
+use super::{notices, record, taken, turns};
 use crate::load::{self, Load, Transaction, histogram, quantile_ms};
 use crate::measure::count;
 use crate::plan::{Plan, Progress};
@@ -133,6 +133,7 @@ fn one(
         (WAL, report.wal_bytes()),
     ];
     record(e, &label, X, &figures);
+    taken(e, &label, X, &measured.taken);
     e.report(&label, X, sql, &text);
     Ok(())
 }
