@@ -132,11 +132,11 @@ impl Call {
 
     pub(crate) fn start(&self) -> State {
         match self.needs_rows() {
-            true if self.different => State::Different(None),
             true if self.in_order && !self.distinct => self.start_plain(),
             true if self.in_order => {
                 State::Once(Box::new(Once { inner: self.start_plain(), last: None }))
             }
+            true if self.different => State::Different(None),
             true => State::Collected(None),
             false => self.start_plain(),
         }

@@ -2,8 +2,8 @@
 //!
 //! # Purpose
 //! `array_agg(x ORDER BY y)` sorts the rows of each group before it takes them. Where a path gives all rows in the order of the groups and
-//! of `y` within each, it need not: an index may well be read for that. What is only counted or added up once each is not wanted in
-//! order ([`Call::takes_different`]).
+//! of `y` within each, it need not: an index may well be read for that. What is only counted or added up once each
+//! ([`Call::takes_different`]) is hashed otherwise, which costs less than a sort, but more than to look at the value before.
 //!
 //! # Invariants
 //! - Only expressions that give the same whenever they are computed are an order.
@@ -34,11 +34,11 @@ impl Deref for PlannedCall {
     }
 }
 
-/// The order in which a call sorts the rows of a group, if it does.
+/// The order in which a call sorts the rows of a group, or in which it need not hash them.
 fn order_of(call: &AggregateCall) -> Option<Vec<SortKey>> {
     let sorts = call.distinct || !call.order_by.is_empty();
     let plain = types::facts::aggregate(Oid(call.function)).is_some_and(|f| f.kind == 'n');
-    if !sorts || !plain || Call::takes_different(call) {
+    if !sorts || !plain {
         return None;
     }
     let mut order = call.order_by.clone();
@@ -68,10 +68,15 @@ impl JoinSpace<'_, '_> {
         if !self.heeds_calls() {
             return out;
         }
-        let orders: Vec<Vec<SortKey>> = calls.iter().filter_map(order_of).collect();
-        let suited = |o: &Vec<SortKey>| orders.iter().filter(|other| o.starts_with(other)).count();
-        // Of those that suit as many the first.
-        if let Some(best) = orders.iter().rev().max_by_key(|o| suited(o)) {
+        let orders: Vec<(Vec<SortKey>, bool)> =
+            calls.iter().filter_map(|c| Some((order_of(c)?, Call::takes_different(c)))).collect();
+        let suited = |o: &[SortKey], hashes: bool| {
+            let alike = orders.iter().filter(|(other, h)| *h == hashes && o.starts_with(other));
+            alike.count()
+        };
+        // What saves sorts comes before what saves hashing; of those that suit as many the first.
+        let worth = |o: &Vec<SortKey>| (suited(o, false), suited(o, true));
+        if let Some(best) = orders.iter().map(|(o, _)| o).rev().max_by_key(|o| worth(o)) {
             out.extend(best.iter().filter(|k| !has(groups, &k.expr)).cloned());
         }
         out
@@ -95,7 +100,7 @@ impl JoinSpace<'_, '_> {
         out
     }
 
-    /// What calls cost that sort for themselves, with rows that come as a path's do, in so many groups; those `in_order` need not.
+    /// What calls cost that sort or hash for themselves, with rows that come as a path's do, in so many groups; those `in_order` need not.
     pub(super) fn sorting_of_calls(
         &self,
         calls: &[AggregateCall],
@@ -103,9 +108,19 @@ impl JoinSpace<'_, '_> {
         path: &Path,
         groups: f64,
     ) -> f64 {
-        let each = groups * self.sort_cost(path.rows / groups, path.width, 0.0);
-        let sorting = calls.iter().zip(in_order).filter(|(c, o)| !**o && order_of(c).is_some());
-        sorting.count() as f64 * each
+        let sort = groups * self.sort_cost(path.rows / groups, path.width, 0.0);
+        let alone = calls.iter().zip(in_order).filter(|(c, o)| !**o && order_of(c).is_some());
+        let each = alone.map(|(c, _)| match Call::takes_different(c) {
+            true => self.hashing_cost(c, path.rows, groups).min(sort),
+            false => sort,
+        });
+        each.sum()
+    }
+
+    /// What it costs to look up each row's value among its group's, and to keep those that are new.
+    fn hashing_cost(&self, call: &AggregateCall, rows: f64, groups: f64) -> f64 {
+        let values = self.groups_of(call.args.iter(), rows).max(groups);
+        (4.0 * rows + 8.0 * values) * self.g.settings.cpu_operator_cost
     }
 
     /// Must what is grouped be sorted, since a hash table of groups, with what calls put aside for each of them, would be too big?

@@ -105,3 +105,39 @@ fn a_literal_within_a_group_is_an_argument() {
         ("SELECT mode() WITHIN GROUP (ORDER BY 'x'::text)", "x"),
     ]);
 }
+
+/// What is counted once each is compared with the value before where an index has the values in order, and hashed where none does; the
+/// answers are the same.
+#[test]
+fn values_in_order_are_not_hashed() {
+    let db = rows();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE INDEX ON t (b)",
+        "CREATE INDEX ON t (g, a)",
+        "INSERT INTO t SELECT 7, n % 50, 'c', n FROM generate_series(1, 200) n",
+        "VACUUM ANALYZE t",
+    ]);
+    let queries = [
+        ("SELECT count(DISTINCT b) FROM t", true),
+        (
+            "SELECT count(DISTINCT b), count(DISTINCT b) FILTER (WHERE b > 'b5'), count(b) FROM t",
+            true,
+        ),
+        ("SELECT count(DISTINCT b), min(DISTINCT b), array_agg(DISTINCT a) IS NULL FROM t", false),
+        (
+            "SELECT g, count(DISTINCT a), sum(DISTINCT a), avg(DISTINCT a) FROM t GROUP BY g ORDER BY g",
+            true,
+        ),
+        ("SELECT count(DISTINCT a + 1) FROM t", false),
+        ("SELECT count(DISTINCT b) FROM t WHERE b IS NULL", true),
+    ];
+    for (query, by_index) in queries {
+        let plan = s.run(&format!("EXPLAIN (COSTS off) {query}"));
+        assert_eq!(plan.contains("Index Only Scan"), by_index, "{query}:\n{plan}");
+        let said = s.run(query);
+        s.run_each(&["SET enable_presorted_aggregate = off", "SET enable_indexonlyscan = off"]);
+        assert_eq!(s.run(query), said, "{query}");
+        s.run_each(&["RESET enable_presorted_aggregate", "RESET enable_indexonlyscan"]);
+    }
+}
