@@ -120,7 +120,8 @@ impl JoinSpace<'_, '_> {
     /// What it costs to look up each row's value among its group's, and to keep those that are new.
     fn hashing_cost(&self, call: &AggregateCall, rows: f64, groups: f64) -> f64 {
         let values = self.groups_of(call.args.iter(), rows).max(groups);
-        (4.0 * rows + 8.0 * values) * self.g.settings.cpu_operator_cost
+        let kept = if Call::is_word(call) { 12.0 } else { 30.0 };
+        (2.0 * rows + kept * values) * self.g.settings.cpu_operator_cost
     }
 
     /// Must what is grouped be sorted, since a hash table of groups, with what calls put aside for each of them, would be too big?
