@@ -46,6 +46,14 @@ impl SessionState {
         })
     }
 
+    /// Is the session whom it logged in as, with no role set since?
+    pub(super) fn acts_as_login_user(&self) -> bool {
+        let login = self.login_user.oid;
+        self.current_user.borrow().oid == login
+            && self.session_user.borrow().oid == login
+            && self.settings.borrow().text("role") == "none"
+    }
+
     /// SET ROLE and SET SESSION AUTHORIZATION (`name`), also by `set_config`.
     ///
     /// # Errors

@@ -537,16 +537,19 @@ impl Session {
             DiscardKind::All => {
                 self.prevent_transaction("DISCARD ALL")?;
                 self.portals.clear();
+                // What was planned for texts that came by themselves stays: a pool sends this between any two of its clients, and
+                // what of it the settings or roles make untrue goes with those. DISCARD PLANS forgets it.
                 self.forget_statements();
-                self.forget_plans();
-                self.reset_setting("session_authorization", SetScope::Session)?;
+                if !self.state.acts_as_login_user() {
+                    self.reset_setting("session_authorization", SetScope::Session)?;
+                }
                 self.state.settings.borrow_mut().reset_all();
                 self.state.sequences.borrow_mut().clear();
                 self.listen(Change::UnlistenAll);
                 crate::ddl::temp::empty_own(self)?;
                 let locks = self.state.cluster.engine().txns.locks();
                 locks.release_session(&self.state.backend, false);
-                self.renew_env();
+                self.renew_env_if_set();
             }
         }
         Ok(UtilityDone::tag(match kind {

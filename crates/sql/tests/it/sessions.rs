@@ -1,6 +1,6 @@
 //! Transaction blocks, savepoints, settings and locks, as a client sees them.
 
-use crate::support::Database;
+use crate::support::{Connection, Database};
 
 #[test]
 fn what_needs_a_transaction_block_says_so() {
@@ -188,6 +188,50 @@ fn what_pools_send_between_two_users_works() {
     assert_eq!(c.run("DISCARD ALL"), "");
     assert!(c.hear().is_empty());
     assert!(c.run("SELECT * FROM t").contains("42P01"));
+}
+
+/// What a session has planned of itself is for the pool's next client, too, where that one's settings and role are the same.
+#[test]
+fn plans_outlive_what_pools_send_between_two_users() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int); INSERT INTO t SELECT g, g * 10 FROM generate_series(1, 20) g",
+        "CREATE SCHEMA other; CREATE TABLE other.t (a int, b int); INSERT INTO other.t VALUES (9, 77)",
+        "CREATE ROLE fresh",
+    ]);
+    let asked = |s: &mut Connection, n: i32| s.run(&format!("SELECT b FROM t WHERE a = {n}"));
+    let used = s.session.templates_used();
+    for n in 1..=6 {
+        assert_eq!(asked(&mut s, n), (n * 10).to_string());
+        assert_eq!(s.run("DISCARD ALL"), "");
+    }
+    // The first text is remembered, the second one's plan is kept, the others use it.
+    assert_eq!(s.session.templates_used() - used, 4);
+    s.run_each(&["PREPARE p AS SELECT 1", "SET search_path = other"]);
+    assert_eq!(asked(&mut s, 9), "77");
+    s.run_each(&["DISCARD ALL"]);
+    assert_eq!(asked(&mut s, 9), "90");
+    s.check(&[("EXECUTE p", "26000 prepared statement \"p\" does not exist")]);
+    s.run_each(&["CREATE TEMP TABLE t (a int, b int)", "INSERT INTO t VALUES (9, 1)"]);
+    assert_eq!(asked(&mut s, 9), "1");
+    s.run_each(&["DISCARD ALL"]);
+    assert_eq!(asked(&mut s, 9), "90");
+    s.run_each(&["SET ROLE fresh"]);
+    assert_eq!(asked(&mut s, 9), "42501 permission denied for table t");
+    s.run_each(&["DISCARD ALL", "GRANT SELECT ON t TO fresh", "SET ROLE fresh"]);
+    assert_eq!(asked(&mut s, 8), "80");
+    s.run_each(&["DISCARD ALL", "REVOKE SELECT ON t FROM fresh"]);
+    assert_eq!(asked(&mut s, 7), "70");
+    s.run_each(&["SET SESSION AUTHORIZATION fresh"]);
+    assert_eq!(asked(&mut s, 7), "42501 permission denied for table t");
+    s.run_each(&["DISCARD ALL", "DISCARD PLANS"]);
+    let used = s.session.templates_used();
+    for n in 1..=3 {
+        assert_eq!(asked(&mut s, n), (n * 10).to_string());
+    }
+    // It has come before: the first one's plan is kept.
+    assert_eq!(s.session.templates_used() - used, 2);
 }
 
 /// As JDBC's driver asks for the columns of keys.
