@@ -138,8 +138,6 @@ pub struct Session {
     run_queue: run_queue::RunQueue,
     /// Is the client gone?
     client_gone: Option<crate::timer::Question>,
-    /// A setting has changed since the functions' view of the session was made.
-    settings_changed: Cell<bool>,
     /// What the planner was told by settings when plans were kept.
     planned_under: crate::plan::PlannerSettings,
     /// The query string has several statements: they are one transaction, a block of a kind.
@@ -261,7 +259,6 @@ impl Session {
             unsynced: None,
             run_queue: run_queue::RunQueue::default(),
             client_gone: None,
-            settings_changed: Cell::new(false),
             planned_under: crate::plan::PlannerSettings::default(),
             in_implicit_block: false,
             pipelined: false,
@@ -407,7 +404,7 @@ impl Session {
 
     /// [`Session::renew_env`], if a setting has changed.
     fn renew_env_if_set(&mut self) {
-        if self.settings_changed.replace(false) || self.env.is_stale() {
+        if self.env.is_stale() {
             self.renew_env();
         }
         if self.state.role_switched.replace(false) {

@@ -249,7 +249,7 @@ impl Session {
             SettingChange::FromCurrent { .. } => Ok(()),
             SettingChange::ResetAll => {
                 self.state.settings.borrow_mut().reset_all();
-                self.renew_env();
+                self.renew_env_if_set();
                 Ok(())
             }
         }
@@ -272,8 +272,7 @@ impl Session {
         }
         let text = setting_text(&lower, values);
         self.state.set(name, &text, scope)?;
-        self.settings_changed.set(true);
-        self.renew_env();
+        self.renew_env_if_set();
         Ok(())
     }
 
@@ -383,8 +382,7 @@ impl Session {
         }
         let superuser = self.state.is_superuser();
         self.state.settings.borrow_mut().reset(name, scope, superuser)?;
-        self.settings_changed.set(true);
-        self.renew_env();
+        self.renew_env_if_set();
         Ok(())
     }
 
@@ -393,8 +391,7 @@ impl Session {
             Some(name) => self.reset_setting(name, SetScope::Session)?,
             None => {
                 self.state.settings.borrow_mut().reset_all();
-                self.settings_changed.set(true);
-                self.renew_env();
+                self.renew_env_if_set();
             }
         }
         Ok(UtilityDone::tag("RESET"))
