@@ -549,8 +549,8 @@ fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
             Datum::Bool(entry.pending_restart && def.context == Context::Postmaster),
         ]);
     }
-    out.sort_by_key(|row| match &row[0] {
-        Datum::Text(name) => name.to_lowercase().to_string(),
+    out.sort_by_cached_key(|row| match &row[0] {
+        Datum::Text(name) => name.as_str().to_ascii_lowercase(),
         _ => String::new(),
     });
     Ok(out)
