@@ -322,7 +322,7 @@ impl Analyser<'_> {
             return self.seen(e, up, loc);
         }
         let mut ty = TypeRef::of(RECORD);
-        if let RteKind::Relation { oid, .. } = entry.kind
+        if let Some(oid) = entry.described_by()
             && let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid))
             && t.row_type.is_valid()
         {

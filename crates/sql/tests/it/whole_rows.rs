@@ -242,3 +242,32 @@ fn a_row_of_a_table_has_its_own_names_under_an_alias() {
     s.run_each(&["ALTER TABLE m RENAME a TO c"]);
     s.check(&[("SELECT r FROM mv", "{\"c\":1,\"b\":\"z\"}")]);
 }
+
+/// A view's row is of the view's own type, as a table's is: it can be kept in a column, compared, and taken apart by the view's names.
+#[test]
+fn a_view_s_row_is_of_the_view_s_type() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int PRIMARY KEY, b int, c text)",
+        "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 3, NULL)",
+        "CREATE VIEW v AS SELECT a, b, c FROM t",
+        "CREATE TABLE kept AS SELECT v AS r FROM v",
+        "CREATE VIEW over AS SELECT v AS r, v.a FROM v",
+    ]);
+    s.check(&[
+        ("SELECT pg_typeof(v), array_agg(v) FROM v GROUP BY v ORDER BY v LIMIT 1", "v|{\"(1,1,x)\"}"),
+        ("SELECT (r).c, pg_typeof(r) FROM kept ORDER BY (r).a DESC LIMIT 2", "~|v\ny|v"),
+        ("SELECT row_to_json(x) FROM v AS x (p, q, r) LIMIT 1", "{\"a\":1,\"b\":1,\"c\":\"x\"}"),
+        ("SELECT row_to_json(x) FROM t AS x (p, q, r) LIMIT 1", "{\"a\":1,\"b\":1,\"c\":\"x\"}"),
+        ("SELECT x FROM v AS x (p, q, r) WHERE x = ROW(1, 1, 'x')::v", "(1,1,x)"),
+        ("SELECT count(*), count(v.c) FROM v WHERE v IS NOT NULL", "2|2"),
+        ("SELECT (r).b, a, pg_typeof(r) FROM over LIMIT 1", "1|1|v"),
+        ("SELECT pg_get_viewdef('over'::regclass)", " SELECT v.*::v AS r,\n    a\n   FROM v;"),
+        ("SELECT l, pg_typeof(l) FROM (VALUES (1), (5)) i (n) LEFT JOIN v l ON l.a = n ORDER BY n", "(1,1,x)|v\n~|v"),
+        ("UPDATE v SET b = b + 10 WHERE v = ROW(2, 2, 'y')::v RETURNING v, pg_typeof(v)", "(2,12,y)|v"),
+        ("UPDATE v SET b = 2 WHERE a = 2 RETURNING old, new", "(2,12,y)|(2,2,y)"),
+        ("SELECT z.r FROM (SELECT v AS r FROM v ORDER BY a LIMIT 1) z", "(1,1,x)"),
+        ("DROP VIEW v", "2BP01 cannot drop view v because other objects depend on it\ncolumn r of table kept depends on type v\nview over depends on view v"),
+    ]);
+}
