@@ -4,12 +4,14 @@ use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
 /// What there is in the end.
-pub const LEFT: [&str; 5] = [
+pub const LEFT: [&str; 7] = [
     "SELECT id, k, v, g, d, md5(note) FROM t WHERE id > -100 ORDER BY id",
     "SELECT count(*), sum(v) FROM t WHERE g = 1 AND v > -1000000",
     "SELECT count(*), sum(id) FROM t WHERE g < 9",
     "SELECT * FROM c WHERE tid > -9 OR tid IS NULL ORDER BY id",
     "SELECT * FROM l ORDER BY 1, 2",
+    "SELECT * FROM u WHERE a > -1 ORDER BY id",
+    "SELECT count(*), sum(id) FROM u WHERE live",
 ];
 
 fn pick<'a>(rng: &mut SmallRng, list: &[&'a str]) -> &'a str {
@@ -23,14 +25,18 @@ pub fn setup(rng: &mut SmallRng) -> String {
     let on_delete = pick(rng, &["CASCADE", "NO ACTION", "SET NULL", "RESTRICT"]);
     let when = pick(rng, &["", "DEFERRABLE", "DEFERRABLE INITIALLY DEFERRED"]);
     let long = pick(rng, &["1", "10", "900"]);
+    let first = pick(rng, &["IMMEDIATE", "DEFERRED"]);
     format!(
-        "DROP TABLE IF EXISTS c, t, l CASCADE; \
+        "DROP TABLE IF EXISTS c, t, l, u CASCADE; \
          CREATE TABLE t (id int PRIMARY KEY, k int UNIQUE, v int NOT NULL DEFAULT 0, g int, note text, \
          d int GENERATED ALWAYS AS (v * 2 + coalesce(g, 0)) STORED) WITH (autovacuum_enabled = off, fillfactor = {fill}); \
          CREATE INDEX t_g ON t (g); CREATE INDEX t_p ON t (v) WHERE g = 1; \
          CREATE TABLE c (id int PRIMARY KEY, tid int REFERENCES t ON UPDATE {on_update} ON DELETE {on_delete} {when}, w int CHECK (w > -50)) WITH (autovacuum_enabled = off); \
          CREATE INDEX c_tid ON c (tid); CREATE TABLE l (id int, what text) WITH (autovacuum_enabled = off); \
          CREATE VIEW tv AS SELECT id, v, g FROM t WHERE g <> 2 WITH CHECK OPTION; \
+         CREATE TABLE u (id int PRIMARY KEY, a int, live bool, s text, UNIQUE (a) DEFERRABLE INITIALLY {first}) WITH (autovacuum_enabled = off); \
+         CREATE UNIQUE INDEX u_s ON u (lower(s)) WHERE live; \
+         INSERT INTO u SELECT i, i, i % 2 = 0, 'S' || i FROM generate_series(1, 6) i; \
          INSERT INTO t SELECT i, i * 10, i, i % 3, repeat('x', i * {long}) FROM generate_series(1, 6) i; \
          INSERT INTO c SELECT i, i, i FROM generate_series(1, 4) i"
     )
@@ -97,10 +103,20 @@ impl Session {
                     ],
                 )
                 .to_owned(),
-                64 => pick(
+                64..66 => pick(
                     rng,
                     &[
                         "VACUUM FULL t",
+                        "VACUUM FULL c",
+                        "VACUUM (FREEZE) u",
+                        "VACUUM FULL u",
+                        "TRUNCATE t CASCADE",
+                        "TRUNCATE u",
+                        "ALTER TABLE t ALTER note TYPE varchar(9000)",
+                        "ALTER TABLE t ALTER note TYPE text",
+                        "ALTER TABLE c ALTER w TYPE bigint",
+                        "ALTER TABLE u ADD COLUMN IF NOT EXISTS x int DEFAULT 7",
+                        "REINDEX TABLE u",
                         "REINDEX TABLE t",
                         "CREATE INDEX IF NOT EXISTS t_x ON t (v, g)",
                         "DROP INDEX IF EXISTS t_x",
@@ -128,15 +144,22 @@ impl Session {
                 format!("SET CONSTRAINTS ALL {}", pick(rng, &["IMMEDIATE", "DEFERRED"]))
             }
             (34..37, _) => {
-                let (n, which) = (rng.random_range(1..3), self.some(rng));
-                let lock = pick(rng, &["", " FOR UPDATE"]);
+                let (n, which) = (rng.random_range(1..4), self.some(rng));
+                // Of the third one rows are changed.
+                let lock = if n == 3 { " FOR UPDATE" } else { pick(rng, &["", " FOR UPDATE"]) };
                 format!(
                     "DECLARE cu{n} CURSOR FOR SELECT id, v FROM t WHERE {which} ORDER BY id{lock}"
                 )
             }
             (37..40, _) => {
-                format!("FETCH {} FROM cu{}", rng.random_range(1..3), rng.random_range(1..3))
+                format!("FETCH {} FROM cu{}", rng.random_range(1..3), rng.random_range(1..4))
             }
+            (40..42, _) => Self::ddl(rng),
+            (42..44, _) => {
+                let what = ["UPDATE t SET v = v + 1", "UPDATE t SET k = k + 1", "DELETE FROM t"];
+                format!("{} WHERE CURRENT OF cu3 RETURNING id, v", pick(rng, &what))
+            }
+            (44, _) => format!("SET LOCAL lock_timeout = '{}'", pick(rng, &["1ms", "0"])),
             _ => self.one(rng),
         }
     }
@@ -187,11 +210,68 @@ impl Session {
 
     fn one(&self, rng: &mut SmallRng) -> String {
         match rng.random_range(0..100) {
-            0..22 => self.read(rng),
-            22..30 => self.lock(rng),
-            30..56 => self.write(rng),
-            56..75 => self.on_conflict(rng),
-            _ => self.second_look(rng),
+            0..18 => self.read(rng),
+            18..26 => self.lock(rng),
+            26..48 => self.write(rng),
+            48..62 => self.on_conflict(rng),
+            62..80 => self.second_look(rng),
+            80..88 => self.again(rng),
+            _ => self.unique(rng),
+        }
+    }
+
+    /// What takes the table from under those who wait for its rows, as a part of more.
+    fn ddl(rng: &mut SmallRng) -> String {
+        pick(
+            rng,
+            &[
+                "TRUNCATE c",
+                "TRUNCATE t CASCADE",
+                "TRUNCATE u",
+                "CLUSTER t USING t_pkey",
+                "CLUSTER u USING u_pkey",
+                "ALTER TABLE t ALTER note TYPE varchar(9000)",
+                "ALTER TABLE u ALTER a TYPE bigint",
+                "ALTER TABLE t SET (fillfactor = 70)",
+                "CREATE INDEX IF NOT EXISTS t_x ON t (v, g)",
+                "DROP INDEX IF EXISTS t_x",
+            ],
+        )
+        .to_owned()
+    }
+
+    /// One row so often that its page fills up, and versions go that others stand on.
+    fn again(&self, rng: &mut SmallRng) -> String {
+        let id = self.key(rng);
+        let times = rng.random_range(2..12);
+        let set = pick(rng, &["v = v + 1", "g = (g + 1) % 3", "note = repeat('z', 1500)"]);
+        let update = format!("UPDATE t SET {set} WHERE id = {id}");
+        if self.in_block {
+            return format!("{update} RETURNING id, v, g");
+        }
+        // Each by itself, so that its version is dead at once.
+        let one = format!("BEGIN; {update}; COMMIT; ");
+        format!("{}SELECT 1", one.repeat(times))
+    }
+
+    /// Keys that are checked at the end, or of some rows only.
+    fn unique(&self, rng: &mut SmallRng) -> String {
+        let (id, a, n) = (self.key(rng), self.key(rng), self.key(rng));
+        let case = pick(rng, &["S", "s"]);
+        match rng.random_range(0..9) {
+            0 => format!("UPDATE u SET a = a + {n} WHERE id >= {id} RETURNING id, a"),
+            1 => format!("UPDATE u SET a = {a} WHERE id = {id} RETURNING id, a"),
+            2 => format!("UPDATE u SET live = NOT live WHERE id = {id} RETURNING id, live, s"),
+            3 => format!("UPDATE u SET s = '{case}{n}' WHERE id = {id} RETURNING id, live, s"),
+            4 => format!("DELETE FROM u WHERE id = {id} RETURNING id, a"),
+            5 => format!("INSERT INTO u VALUES ({id}, {a}, true, '{case}{n}') RETURNING id"),
+            6 => format!(
+                "INSERT INTO u VALUES ({id}, {a}, true, '{case}{n}') ON CONFLICT (lower(s)) WHERE live DO UPDATE SET live = false RETURNING id, s, live"
+            ),
+            7 => format!(
+                "INSERT INTO u VALUES ({id}, {a}, true, '{case}{n}') ON CONFLICT (id) DO UPDATE SET s = excluded.s, a = excluded.a RETURNING id, a, s, live"
+            ),
+            _ => format!("SELECT id, a, live, s FROM u WHERE lower(s) = 's{n}' AND live"),
         }
     }
 

@@ -188,6 +188,28 @@ fn a_version_that_went_meanwhile_is_not_mistaken_for_what_came_after_it() {
     }
 }
 
+/// What went from the middle of a chain may have changed the key: FOR KEY SHARE does not take the version that the snapshot sees for as good
+/// as the newest.
+#[test]
+fn key_share_does_not_trust_a_shortened_chain() {
+    let w = world();
+    let tid = one_row(&w);
+    let old = w.begin();
+    let _sees = old.take_snapshot();
+    let second = committed(&w, |t| update(&w, t, tid, b"second"));
+    let third = committed(&w, |t| {
+        let options = UpdateOptions { key_changed: true, ..FOREVER };
+        match w.heap.update(t, second, &row(3, b"third"), options).unwrap() {
+            TupleOutcome::Ok(done) => done.tid,
+            other => panic!("{other:?}"),
+        }
+    });
+    clean_and_reuse(&w, second);
+    let mode = RowLockMode::KeyShare;
+    let outcome = w.heap.lock_tuple(&old, tid, mode, Wait::NoWait, None).unwrap();
+    assert!(matches!(outcome, TupleOutcome::Updated { next, .. } if next == third), "{outcome:?}");
+}
+
 /// Follows the row with key 1 from what a snapshot of now sees of it, and changes it.
 fn change_latest(w: &World, t: &Transaction, value: &[u8]) -> Tid {
     let sees = t.take_snapshot();

@@ -163,12 +163,14 @@ fn project(node: &mut PlanNode, more: Vec<Expr>) {
     node.kind = NodeKind::Project { input, exprs };
 }
 
-/// Puts the addresses of locked rows behind the node's columns.
+/// Puts the addresses of locked rows behind the node's columns: those that the cursor's snapshot sees, which it keeps. What the row was
+/// locked at may be younger; it is kept by its lock alone, and when that is rolled back its address may come to be another row's.
 fn expose_locked(node: &mut PlanNode) -> usize {
-    if let NodeKind::LockRows { marks, .. } = &node.kind {
-        let slots: Vec<Expr> = marks.iter().map(|m| slot(node, m.tid_slot)).collect();
+    if let NodeKind::LockRows { input, marks, .. } = &mut node.kind {
+        let slots: Vec<Expr> = marks.iter().map(|m| slot(input, m.tid_slot)).collect();
         let added = slots.len();
-        project(node, slots);
+        node.columns.extend(slots.iter().cloned());
+        project(input, slots);
         return added;
     }
     let added = handed_on!(&mut node.kind).map_or(0, |input| expose_locked(input));

@@ -166,6 +166,28 @@ fn a_row_is_followed_to_what_others_have_made_of_it() {
     assert_eq!(changed_by_others(&db, committed, query, &["DELETE FROM t WHERE a = 20"]), "");
 }
 
+/// A version that came after the cursor's snapshot is kept by its lock alone. When that is rolled back it may go, and its address be another row's.
+#[test]
+fn a_rolled_back_lock_does_not_lose_the_row() {
+    let change = "UPDATE t SET b = b || '+' WHERE a = 2";
+    for lock in ["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"] {
+        let db = ten_rows();
+        let (mut s, mut other) = (db.session(), db.session());
+        let declare = format!("DECLARE c CURSOR FOR SELECT a, b FROM t WHERE a = 2 FOR {lock}");
+        s.run_each(&["BEGIN", &declare]);
+        other.run_each(&[change]);
+        // FOR KEY SHARE is content with what the snapshot sees.
+        let locked = if lock == "KEY SHARE" { "2|x2" } else { "2|x2+" };
+        s.check(&[("SAVEPOINT a", ""), ("FETCH c", locked), ("ROLLBACK TO a", "")]);
+        other.run_each(&[change, "VACUUM t", "INSERT INTO t VALUES (11, 'other')"]);
+        s.check(&[(UPDATE, "2|x2++!"), (UPDATE, "2|x2++!!"), ("COMMIT", "")]);
+        other.check(&[
+            ("SELECT b FROM t WHERE a = 2", "x2++!!"),
+            ("SELECT b FROM t WHERE a = 11", "other"),
+        ]);
+    }
+}
+
 #[test]
 fn an_index_entry_leads_to_the_version_that_is_seen() {
     let db = ten_rows();
