@@ -158,6 +158,7 @@ impl Session {
         let mut execution =
             super::Execution::start(executor, &self.state, &self.env, params.to_vec())?;
         execution.run(0, sink)?;
+        self.state.nesting.note_streamed(execution.rows());
         Ok(())
     }
 }

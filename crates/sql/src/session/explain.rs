@@ -17,7 +17,9 @@ use crate::parse::utility::{CreateTableAs, Explain, UtilityStatement};
 use crate::plan::Plan;
 use crate::plan::explain::{ExplainOptions, explain_text, explain_tree};
 use crate::plan::explain_tree::{Members, Tree};
+use crate::statements::query_id;
 use base::{Result, bail};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use types::Datum;
@@ -60,6 +62,7 @@ pub(super) fn explain(
                 let prepared = session.statement(name)?;
                 let values = session.execute_arguments(name, &prepared, args, source)?;
                 let plan = session.locked_plan(&prepared, &values)?;
+                options.identify(session.state(), || prepared.query_id(session));
                 return explain_plan(session, plan, &options, &values, &started.end());
             }
             _ => bail!(SYNTAX_ERROR, "EXPLAIN takes a query"),
@@ -74,7 +77,9 @@ pub(super) fn explain(
             let mut params = ParamTypes::fixed(arguments.types.to_vec());
             analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())
         });
-        let plan = Arc::new(plan_query(&analysed?, session, arguments.values)?);
+        let analysed = analysed?;
+        options.identify(&state, || query_id(&analysed, &state));
+        let plan = Arc::new(plan_query(&analysed, session, arguments.values)?);
         lock_plan(&state, &plan)?;
         if state.catalog.generation() == before {
             break plan;
@@ -92,6 +97,7 @@ fn explain_making(
 ) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let made = ddl.make_table_as(create, &mut |session, query, params, sink| {
+        options.identify(session.state(), || query_id(&query, session.state()));
         let started = Planning::begin();
         let plan = session.planned_under_locks(&query, params)?;
         let planning = started.end();
@@ -100,6 +106,7 @@ fn explain_making(
         Ok(())
     })?;
     if let Made::Empty(query) = made {
+        options.identify(ddl.state(), || query_id(&query, ddl.state()));
         let started = Planning::begin();
         let plan = ddl.session.planned_under_locks(&query, ddl.arguments.values)?;
         check_rights(ddl.state(), &plan)?;
@@ -181,6 +188,17 @@ struct Options {
     summary: bool,
     /// Other than text.
     format: Option<TreeFormat>,
+    /// The query's, if it is to be told.
+    identifier: Cell<Option<i64>>,
+}
+
+impl Options {
+    /// VERBOSE tells the query's identifier, where there are such.
+    fn identify(&self, state: &SessionState, id: impl FnOnce() -> i64) {
+        if self.plan.verbose && state.shows_query_ids() {
+            self.identifier.set(Some(id()));
+        }
+    }
 }
 
 /// What planning came to.
@@ -227,6 +245,9 @@ fn shown(
         let mut whole: Members = Vec::new();
         let mut add = |name: &str, value: Tree| whole.push((name.to_owned(), value));
         add("Plan", explain_tree(plan, options.plan, stats, env, top));
+        if let Some(id) = options.identifier.get() {
+            add("Query Identifier", Tree::Number(id.to_string()));
+        }
         if options.buffers {
             add("Planning", Tree::Group(blocks(&planning.usage)));
         }
@@ -250,6 +271,9 @@ fn shown(
         if options.wal {
             lines.extend(wal_line(&measured.wal));
         }
+    }
+    if let Some(id) = options.identifier.get() {
+        lines.push(format!("Query Identifier: {id}"));
     }
     if options.summary {
         lines.push(format!("Planning Time: {:.3} ms", milliseconds(planning.took)));
