@@ -38,8 +38,8 @@ mod tests;
 pub use dml::as_values;
 /// Tokens of a text, for those who look at it beside its tree.
 pub(crate) mod tokens {
-    pub(crate) use super::lexer::{Kind, Token};
     use super::Dialect;
+    pub(crate) use super::lexer::{Kind, Token};
 
     /// The tokens of `source`, the end last.
     ///

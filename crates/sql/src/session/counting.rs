@@ -9,6 +9,7 @@ use super::{Session, SessionState};
 use crate::analyse::ParamTypes;
 use crate::parse::utility::UtilityStatement as U;
 use crate::parse::{Parsed, Statement};
+use crate::query::Query;
 use crate::statements::counters::Used;
 use crate::statements::table::{Entry, Key};
 use crate::statements::{normalised, query_id, utility_id};
@@ -95,9 +96,16 @@ pub(super) struct Nesting {
     planned: Cell<Option<(f64, Used)>>,
     /// How many rows the query of a materialized view has given.
     streamed: Cell<u64>,
+    /// The utility statement under way.
+    outer: RefCell<Option<Arc<Parsed>>>,
 }
 
 impl Nesting {
+    /// This utility statement is under way now; returns the one that was.
+    pub(super) fn enter(&self, parsed: Option<Arc<Parsed>>) -> Option<Arc<Parsed>> {
+        self.outer.replace(parsed)
+    }
+
     pub(super) fn note_streamed(&self, rows: u64) {
         self.streamed.set(rows);
     }
@@ -135,6 +143,18 @@ pub(super) struct Measured {
 }
 
 impl Measured {
+    fn of(entry: Arc<Entry>, state: &Rc<SessionState>) -> Measured {
+        Measured {
+            entry,
+            state: Rc::clone(state),
+            ms: 0.0,
+            used: Used::default(),
+            rows: 0,
+            ran: false,
+            void: false,
+        }
+    }
+
     /// It has gone on since `begun`, and come to so many rows.
     pub(super) fn add(&mut self, begun: &Begun, rows: u64, ok: bool) {
         let (ms, used) = begun.end();
@@ -248,7 +268,7 @@ impl Prepared {
     }
 
     /// A query was just analysed.
-    pub(super) fn analysed_as(&self, query: &crate::query::Query, state: &SessionState) {
+    pub(super) fn analysed_as(&self, query: &Query, state: &SessionState) {
         if state.wants_query_ids() {
             self.identity.id.set(query_id(query, state));
         }
@@ -294,15 +314,27 @@ impl Session {
             return None;
         }
         let id = prepared.query_id(self);
-        (id != 0).then(|| Measured {
-            entry: self.entry(prepared, id),
-            state: Rc::clone(&self.state),
-            ms: 0.0,
-            used: Used::default(),
-            rows: 0,
-            ran: false,
-            void: false,
-        })
+        (id != 0).then(|| Measured::of(self.entry(prepared, id), &self.state))
+    }
+
+    /// The query of CREATE TABLE AS or EXPLAIN ANALYZE begins: what it is measured with, if it is. Its text is that of the whole.
+    pub(super) fn measured_within(&self, query: &Query) -> Option<Measured> {
+        let state = &self.state;
+        if state.nesting.depth.get() == 0 || !state.counts_statements() {
+            return None;
+        }
+        let outer = state.nesting.outer.borrow().clone()?;
+        let Statement::Utility(utility) = &outer.statement else { return None };
+        if !matches!(utility.as_ref(), U::CreateTableAs(_) | U::Explain(_)) {
+            return None;
+        }
+        let key = Key {
+            user: state.current_user.borrow().oid,
+            database: state.database.oid,
+            id: query_id(query, state),
+            toplevel: false,
+        };
+        Some(Measured::of(self.find_entry(key, Some(&outer)), state))
     }
 
     /// Tells others what the statement is that begins.

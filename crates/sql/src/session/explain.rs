@@ -3,6 +3,7 @@
 //! # Differs from PostgreSQL
 //! Buffers and WAL are told for the whole statement, not node by node.
 
+use super::counting;
 use super::explain_format::TreeFormat;
 use super::prepared::{Arguments, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
@@ -17,6 +18,7 @@ use crate::parse::utility::{CreateTableAs, Explain, UtilityStatement};
 use crate::plan::Plan;
 use crate::plan::explain::{ExplainOptions, explain_text, explain_tree};
 use crate::plan::explain_tree::{Members, Tree};
+use crate::query::Command;
 use crate::statements::query_id;
 use base::{Result, bail};
 use std::cell::Cell;
@@ -63,7 +65,8 @@ pub(super) fn explain(
                 let values = session.execute_arguments(name, &prepared, args, source)?;
                 let plan = session.locked_plan(&prepared, &values)?;
                 options.identify(session.state(), || prepared.query_id(session));
-                return explain_plan(session, plan, &options, &values, &started.end());
+                let planning = started.end();
+                return explain_plan(session, plan, &options, &values, &planning, None);
             }
             _ => bail!(SYNTAX_ERROR, "EXPLAIN takes a query"),
         },
@@ -71,7 +74,7 @@ pub(super) fn explain(
     let started = Planning::begin();
     let state = std::rc::Rc::clone(session.state());
     let env = std::rc::Rc::clone(session.env());
-    let plan = loop {
+    let (plan, counted) = loop {
         let before = state.catalog.generation();
         let (analysed, _) = crate::relations::analysed(&state, || {
             let mut params = ParamTypes::fixed(arguments.types.to_vec());
@@ -82,11 +85,11 @@ pub(super) fn explain(
         let plan = Arc::new(plan_query(&analysed, session, arguments.values)?);
         lock_plan(&state, &plan)?;
         if state.catalog.generation() == before {
-            break plan;
+            break (plan, session.measured_within(&analysed));
         }
         state.check_cancel()?;
     };
-    explain_plan(session, plan, &options, arguments.values, &started.end())
+    explain_plan(session, plan, &options, arguments.values, &started.end(), counted)
 }
 
 /// ANALYZE of what makes a table from a query: it is made, and filled by the run that is measured.
@@ -98,10 +101,11 @@ fn explain_making(
     let mut lines = Vec::new();
     let made = ddl.make_table_as(create, &mut |session, query, params, sink| {
         options.identify(session.state(), || query_id(&query, session.state()));
+        let counted = session.measured_within(&query);
         let started = Planning::begin();
         let plan = session.planned_under_locks(&query, params)?;
         let planning = started.end();
-        let (stats, measured) = measure(session, Arc::clone(&plan), params, Some(sink))?;
+        let (stats, measured) = measure(session, Arc::clone(&plan), params, Some(sink), counted)?;
         lines = shown(&plan, options, &stats, session.env(), &planning, Some(&measured));
         Ok(())
     })?;
@@ -129,6 +133,7 @@ fn explain_plan(
     options: &Options,
     params: &[Datum],
     planning: &Planning,
+    counted: Option<counting::Measured>,
 ) -> Result<Vec<String>> {
     let (state, env) = (session.state(), session.env());
     if !options.plan.analyze {
@@ -139,7 +144,7 @@ fn explain_plan(
     if super::run::plan_writes(&plan) && txn.is_read_only() {
         return Err(super::run::refused(&plan));
     }
-    let (stats, measured) = measure(session, Arc::clone(&plan), params, None)?;
+    let (stats, measured) = measure(session, Arc::clone(&plan), params, None, counted)?;
     Ok(shown(&plan, options, &stats, env, planning, Some(&measured)))
 }
 
@@ -152,30 +157,38 @@ fn measure(
     plan: Arc<Plan>,
     params: &[Datum],
     sink: Option<&mut Sink<'_>>,
+    counted: Option<counting::Measured>,
 ) -> Result<(Vec<NodeStats>, Measured)> {
     let (state, env) = (session.state(), session.env());
     let txn = state.txn()?;
     let mut executor = Executor::instrumented(plan)?;
     let snapshot = txn.take_snapshot();
     let cx = exec_context(state, env, &txn, snapshot, params, work_mem_bytes(state));
+    let counting = counting::Begun::now();
+    let mut rows = 0;
     let before = (buffer::my_usage(), wal::thread_usage());
     let began = Instant::now();
     executor.start(&cx)?;
     match sink {
         None => {
-            executor.run(&cx)?;
+            rows = executor.run(&cx)?;
         }
         Some(sink) => loop {
             let batch = executor.next_batch(&cx, usize::MAX)?;
             if batch.is_empty() {
                 break;
             }
+            rows += batch.len() as u64;
             (0..batch.len()).try_for_each(|i| sink(batch.row(i)))?;
         },
     }
     executor.let_go();
     let execution = began.elapsed();
     let (usage, wal) = (buffer::my_usage() - before.0, wal::thread_usage() - before.1);
+    if let Some(mut counted) = counted {
+        let select = executor.plan().command == Command::Select;
+        counted.add(&counting, if select { rows } else { executor.affected() }, true);
+    }
     Ok((executor.stats(), Measured { usage, wal, execution }))
 }
 

@@ -38,7 +38,7 @@ pub struct Execution {
     /// Columns behind the query's own.
     hidden: usize,
     /// What it costs, if that is counted.
-    measured: Option<Measured>,
+    pub(super) measured: Option<Measured>,
 }
 
 /// A context for running something of a session's.

@@ -4,8 +4,8 @@
 //! [`Block`] says where the session stands. An implicit transaction is begun by the first statement that
 //! needs one and ended by whoever asked for the statement; BEGIN turns it into a block.
 
-use super::{Portal, Session};
 use super::state::OnCommitAction;
+use super::{Portal, Session};
 use crate::activity::{TableChanges, TableCounts};
 use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::{Isolation, TransactionModes, TransactionStatement};

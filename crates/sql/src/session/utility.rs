@@ -138,7 +138,10 @@ impl Session {
         };
         let this = (statement, parsed.as_ref());
         let run = |s: &mut Session| s.carry_out(statement, prepared, params, client);
-        self.counted(this, Some(prepared), run, |done| rows_of(&done.tag))
+        let before = self.state.nesting.enter(Some(Arc::clone(&parsed)));
+        let done = self.counted(this, Some(prepared), run, |done| rows_of(&done.tag));
+        self.state.nesting.enter(before);
+        done
     }
 
     fn carry_out(

@@ -85,7 +85,8 @@ fn is_left_out(of: &str, field: &str) -> bool {
 impl Jumble<'_> {
     fn variant(&mut self, of: &str, variant: &str) {
         self.hash.text(variant);
-        if of == "Expr" && !matches!(variant, "Const" | "Param" | "Relabel" | "CoerceViaIo" | "Call")
+        if of == "Expr"
+            && !matches!(variant, "Const" | "Param" | "Relabel" | "CoerceViaIo" | "Call")
         {
             self.plain = false;
         }

@@ -14,8 +14,8 @@
 //! prepared statement knows its entry.
 //!
 //! # Differs from PostgreSQL
-//! It needs no `shared_preload_libraries`; the settings are always there. COMMIT's time is that of the commit. Of the queries within CREATE TABLE
-//! AS and EXPLAIN ANALYZE nothing is counted by itself (`track = all` counts those of cursors and of COPY). After a restart with `save` off,
+//! It needs no `shared_preload_libraries`; the settings are always there. COMMIT's time is that of the commit. A cursor's query is never
+//! counted as of the top, and has its own text; EXPLAIN without ANALYZE counts no query. After a restart with `save` off,
 //! counting begins when a database that has the extension is first connected to. What a temporary file took in time is not measured.
 
 mod constants;

@@ -98,9 +98,7 @@ impl<'a> Lexed<'a> {
     fn of(parsed: &'a Parsed, dialect: Dialect) -> Option<Lexed<'a>> {
         let mut list = tokens(&parsed.source, dialect).ok()?;
         let within = |t: &Token<'_>| {
-            t.start as usize >= parsed.start
-                && t.end as usize <= parsed.end
-                && t.kind != Kind::End
+            t.start as usize >= parsed.start && t.end as usize <= parsed.end && t.kind != Kind::End
         };
         list.retain(within);
         Some(Lexed(list))
@@ -170,7 +168,11 @@ impl<'a> Lexed<'a> {
                 Place::Param(loc) => {
                     let at = self.at(loc)?;
                     let own = self.0.get(at)?.kind == Kind::Param;
-                    if own { Some(Piece { param: true, ..self.piece(at, at) }) } else { self.constant(loc) }
+                    if own {
+                        Some(Piece { param: true, ..self.piece(at, at) })
+                    } else {
+                        self.constant(loc)
+                    }
                 }
             })
             .collect();
@@ -260,13 +262,31 @@ mod tests {
     fn constants_become_parameters() {
         check(&[
             ("select 1 ", "select $1"),
-            ("select true, false, null::int, int '5', -5, 3 - 2", "select $1, $2, $3::int, int $4, $5, $6 - $7"),
+            (
+                "select true, false, null::int, int '5', -5, 3 - 2",
+                "select $1, $2, $3::int, int $4, $5, $6 - $7",
+            ),
             ("select * from t where a = $1 and b = 'x'", "select * from t where a = $1 and b = $2"),
-            ("select a, count(*) from t group by 1 order by 2 limit 3", "select a, count(*) from t group by 1 order by 2 limit $1"),
-            ("select b::varchar(10), 'a' || $$b$$ from t", "select b::varchar(10), $1 || $2 from t"),
-            ("select interval '1' day, extract(year from d)", "select interval $1 day, extract($2 from d)"),
-            ("select substring(b for 2) from t where b is not null and (a > 1) is true", "select substring(b for $1) from t where b is not null and (a > $2) is true"),
-            ("insert into t values (1, default), (2, 'b') returning 5", "insert into t values ($1, default), ($2, $3) returning $4"),
+            (
+                "select a, count(*) from t group by 1 order by 2 limit 3",
+                "select a, count(*) from t group by 1 order by 2 limit $1",
+            ),
+            (
+                "select b::varchar(10), 'a' || $$b$$ from t",
+                "select b::varchar(10), $1 || $2 from t",
+            ),
+            (
+                "select interval '1' day, extract(year from d)",
+                "select interval $1 day, extract($2 from d)",
+            ),
+            (
+                "select substring(b for 2) from t where b is not null and (a > 1) is true",
+                "select substring(b for $1) from t where b is not null and (a > $2) is true",
+            ),
+            (
+                "insert into t values (1, default), (2, 'b') returning 5",
+                "insert into t values ($1, default), ($2, $3) returning $4",
+            ),
             ("update t set b = 'c' where a = 1", "update t set b = $1 where a = $2"),
         ]);
     }
@@ -275,11 +295,20 @@ mod tests {
     fn lists_are_made_short() {
         check(&[
             ("select * from t where a in (1, 2, 3)", "select * from t where a in ($1 /*, ... */)"),
-            ("select * from t where a not in ( 1 , '2'::int )", "select * from t where a not in ($1 /*, ... */)"),
+            (
+                "select * from t where a not in ( 1 , '2'::int )",
+                "select * from t where a not in ($1 /*, ... */)",
+            ),
             ("select * from t where a in (1)", "select * from t where a in ($1)"),
             ("select * from t where a in (1, a, 3)", "select * from t where a in ($1, a, $2)"),
-            ("select array[1,2], array[1], array[[1,2],[3,4]]", "select array[$1 /*, ... */], array[$2], array[[$3 /*, ... */],[$4 /*, ... */]]"),
-            ("select $1 from t where a = $2 and b in ($3, $4) and c = 5", "select $1 from t where a = $2 and b in ($3 /*, ... */) and c = $4"),
+            (
+                "select array[1,2], array[1], array[[1,2],[3,4]]",
+                "select array[$1 /*, ... */], array[$2], array[[$3 /*, ... */],[$4 /*, ... */]]",
+            ),
+            (
+                "select $1 from t where a = $2 and b in ($3, $4) and c = 5",
+                "select $1 from t where a = $2 and b in ($3 /*, ... */) and c = $4",
+            ),
         ]);
     }
 

@@ -150,7 +150,8 @@ mod tests {
         for id in [-5, 6] {
             let key = Key { user: Oid(10), database: Oid(5), id, toplevel: id > 0 };
             let entry = table.entry(key, || format!("select ${id} -- \u{e9}\""));
-            entry.count(1, |c| c.executed(1.25, 3, &Used { wal_bytes: 1 << 40, ..Used::default() }));
+            entry
+                .count(1, |c| c.executed(1.25, 3, &Used { wal_bytes: 1 << 40, ..Used::default() }));
         }
         table
     }

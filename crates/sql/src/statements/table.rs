@@ -318,7 +318,9 @@ mod tests {
         run(&table, 101, 1);
         assert_eq!((table.all().len(), table.info().dealloc), (91, 1));
         // Ten of those that ran once.
-        let left = |ids: std::ops::RangeInclusive<i64>| ids.filter(|id| table.get(&key(*id)).is_some()).count();
+        let left = |ids: std::ops::RangeInclusive<i64>| {
+            ids.filter(|id| table.get(&key(*id)).is_some()).count()
+        };
         assert_eq!((left(1..=20), left(21..=100), left(101..=101)), (10, 80, 1));
         assert_eq!(held.is_gone(), table.get(&key(1)).is_none());
     }

@@ -48,12 +48,15 @@ fn nothing_is_counted_before_the_extension() {
         ("SELECT 1", "1"),
         ("EXPLAIN (VERBOSE, COSTS OFF) SELECT 1", "Result\n  Output: 1"),
         ("SELECT query_id IS NULL FROM pg_stat_activity WHERE pid = pg_backend_pid()", "t"),
-        ("SELECT * FROM pg_stat_statements", "42P01 relation \"pg_stat_statements\" does not exist"),
+        (
+            "SELECT * FROM pg_stat_statements",
+            "42P01 relation \"pg_stat_statements\" does not exist",
+        ),
         ("SHOW pg_stat_statements.max", "5000"),
         ("SHOW pg_stat_statements.track", "top"),
         ("CREATE EXTENSION pg_stat_statements", ""),
-        ("SELECT count(*) FROM pg_stat_statements", "1"),
-        ("SELECT query FROM pg_stat_statements", "CREATE EXTENSION pg_stat_statements"),
+        ("SELECT count(*) FROM pg_stat_statements", "0"),
+        ("SELECT query FROM pg_stat_statements", "SELECT count(*) FROM pg_stat_statements"),
     ]);
 }
 
@@ -160,7 +163,10 @@ fn cursors_and_copies_are_counted_by_the_settings() {
         "1 0 BEGIN\n1 0 CLOSE c\n1 0 COMMIT\n1 0 DECLARE c CURSOR FOR SELECT a FROM t WHERE a > $1\n\
          1 3 FETCH 3 FROM c\n1 5 FETCH ALL FROM c"
     );
-    s.run_each(&["SET pg_stat_statements.track = 'all'", "SET pg_stat_statements.track_utility = off"]);
+    s.run_each(&[
+        "SET pg_stat_statements.track = 'all'",
+        "SET pg_stat_statements.track_utility = off",
+    ]);
     s.run_each(&["SELECT pg_stat_statements_reset()"]);
     s.run_each(&cursor);
     assert_eq!(counted(&mut s).trim(), "1 8 SELECT a FROM t WHERE a > $1");
@@ -168,6 +174,20 @@ fn cursors_and_copies_are_counted_by_the_settings() {
         s.run("SELECT toplevel FROM pg_stat_statements WHERE query LIKE 'SELECT a%'").trim(),
         "f"
     );
+    s.run_each(&[
+        "SELECT pg_stat_statements_reset()",
+        "CREATE TABLE u AS SELECT a FROM t WHERE a > 4",
+        "EXPLAIN ANALYZE SELECT a FROM t WHERE a > 5",
+        "SET pg_stat_statements.track_utility = on",
+        "CREATE TABLE w AS SELECT a FROM t WHERE a > 4",
+    ]);
+    // EXPLAIN's query is the one that CREATE TABLE AS has: the text is that of the first.
+    assert_eq!(
+        s.run("SELECT toplevel, calls, rows, query FROM pg_stat_statements WHERE query LIKE '%FROM t%' ORDER BY query, 1"),
+        "f|3|17|CREATE TABLE u AS SELECT a FROM t WHERE a > $1\n\
+         t|1|6|CREATE TABLE w AS SELECT a FROM t WHERE a > $1"
+    );
+    s.run_each(&["SET pg_stat_statements.track_utility = off"]);
     // A cursor that a rollback ends is not counted.
     s.run_each(&["SELECT pg_stat_statements_reset()"]);
     s.run_each(&[cursor[0], cursor[1], cursor[2], "ROLLBACK"]);
@@ -196,7 +216,7 @@ fn what_statements_use_is_counted() {
             .trim()
             .to_owned()
     };
-    let written = "wal_records > 5000, wal_bytes > 500000, shared_blks_dirtied > 50, shared_blks_hit > 5000, local_blks_hit = 0";
+    let written = "wal_records > 50, wal_bytes > 500000, shared_blks_dirtied > 50, shared_blks_hit > 50, local_blks_hit = 0";
     assert_eq!(of(&mut s, written, "INSERT%"), "t|t|t|t|t");
     let read = "wal_records, shared_blks_hit + shared_blks_read > 50, temp_blks_written";
     assert_eq!(of(&mut s, read, "SELECT count(*) FROM t"), "0|t|0");
@@ -208,7 +228,8 @@ fn what_statements_use_is_counted() {
                  stats_since = minmax_stats_since";
     assert_eq!(of(&mut s, times, "SELECT pg_sleep(%"), "2|t|t|t|t|t|0|t");
     // As EXPLAIN tells them.
-    let explained = s.run("EXPLAIN (ANALYZE, WAL, COSTS OFF, TIMING OFF, SUMMARY OFF) UPDATE t SET b = 'y'");
+    let explained =
+        s.run("EXPLAIN (ANALYZE, WAL, COSTS OFF, TIMING OFF, SUMMARY OFF) UPDATE t SET b = 'y'");
     s.run_each(&["UPDATE t SET b = 'z'"]);
     assert!(explained.contains("WAL: records="), "{explained}");
     assert_eq!(of(&mut s, "wal_records >= 5000, rows", "UPDATE%"), "t|5000");
@@ -337,20 +358,27 @@ fn the_least_used_make_room() {
     let db = Database::new();
     counting(&db).session.close();
     // The least that there may be is 100, and it is taken at the start.
-    db.stop_and_reopen(|_| (), &[("pg_stat_statements.max", Value::Int(100))], |db| {
-        let mut s = db.session();
-        s.run_each(&["SELECT pg_stat_statements_reset()"]);
-        for _ in 0..5 {
-            s.run_each(&["SELECT 1 AS kept"]);
-        }
-        for n in 0..150 {
-            s.run_each(&[&format!("SET my.s{n} = 1")]);
-        }
-        let count = number(&mut s, "SELECT count(*) FROM pg_stat_statements");
-        assert!((90..=100).contains(&count), "{count}");
-        assert!(number(&mut s, "SELECT dealloc FROM pg_stat_statements_info") > 0);
-        s.check(&[("SELECT calls FROM pg_stat_statements WHERE query = 'SELECT $1 AS kept'", "5")]);
-    });
+    db.stop_and_reopen(
+        |_| (),
+        &[("pg_stat_statements.max", Value::Int(100))],
+        |db| {
+            let mut s = db.session();
+            s.run_each(&["SELECT pg_stat_statements_reset()"]);
+            for _ in 0..5 {
+                s.run_each(&["SELECT 1 AS kept"]);
+            }
+            for n in 0..150 {
+                s.run_each(&[&format!("SET my.s{n} = 1")]);
+            }
+            let count = number(&mut s, "SELECT count(*) FROM pg_stat_statements");
+            assert!((90..=100).contains(&count), "{count}");
+            assert!(number(&mut s, "SELECT dealloc FROM pg_stat_statements_info") > 0);
+            s.check(&[(
+                "SELECT calls FROM pg_stat_statements WHERE query = 'SELECT $1 AS kept'",
+                "5",
+            )]);
+        },
+    );
 }
 
 #[test]
@@ -373,7 +401,7 @@ fn others_texts_are_for_those_who_may_read_statistics() {
             "42501 permission denied for function pg_stat_statements_reset",
         ),
         (
-            "SELECT has_function_privilege('pg_stat_statements_reset(oid, oid, bigint, boolean)', 'EXECUTE')",
+            "SELECT has_function_privilege(oid, 'EXECUTE') FROM pg_proc WHERE proname = 'pg_stat_statements_reset'",
             "f",
         ),
         ("SELECT dealloc FROM pg_stat_statements_info", "0"),
@@ -408,7 +436,10 @@ fn a_restart_in_good_order_keeps_them() {
                 ("SELECT * FROM pg_stat_statements_info", reset.trim()),
                 ("SELECT 3 AS one", "3"),
             ]);
-            assert_eq!(number(&mut s, "SELECT calls FROM pg_stat_statements WHERE query LIKE '%one'"), 3);
+            assert_eq!(
+                number(&mut s, "SELECT calls FROM pg_stat_statements WHERE query LIKE '%one'"),
+                3
+            );
             // What is counted now is of a server that may yet crash.
             db.as_after_a_crash(|db| {
                 let mut s = db.session();

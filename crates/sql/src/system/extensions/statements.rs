@@ -100,12 +100,8 @@ const READ_ALL_STATS: Oid = Oid(3375);
 
 /// What arguments of pg_stat_statements_reset are left out for.
 pub(super) fn defaults() -> &'static [Datum] {
-    const ALL: [Datum; 4] = [
-        Datum::Oid(Oid::INVALID),
-        Datum::Oid(Oid::INVALID),
-        Datum::Int8(0),
-        Datum::Bool(false),
-    ];
+    const ALL: [Datum; 4] =
+        [Datum::Oid(Oid::INVALID), Datum::Oid(Oid::INVALID), Datum::Int8(0), Datum::Bool(false)];
     static DEFAULTS: [Datum; 4] = ALL;
     &DEFAULTS
 }
