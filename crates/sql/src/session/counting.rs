@@ -68,13 +68,16 @@ impl Counting {
     }
 }
 
+/// An entry as a session holds it: its own count of holders is no other session's business, and is counted without disturbing any.
+type Held = Rc<Arc<Entry>>;
+
 /// What a prepared statement is known by, once that has been asked for.
 #[derive(Default)]
 pub(super) struct Identity {
     /// 0: not yet.
     id: Cell<i64>,
     /// Where it was counted last.
-    entry: RefCell<Option<Arc<Entry>>>,
+    entry: RefCell<Option<Held>>,
     /// It was made from a text of the simple protocol whose numbers have become parameters.
     of_template: Cell<bool>,
 }
@@ -132,7 +135,7 @@ impl Begun {
 
 /// An execution's measurements, counted when it ends.
 pub(super) struct Measured {
-    entry: Arc<Entry>,
+    entry: Held,
     state: Rc<SessionState>,
     ms: f64,
     used: Used,
@@ -143,7 +146,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    fn of(entry: Arc<Entry>, state: &Rc<SessionState>) -> Measured {
+    fn of(entry: Held, state: &Rc<SessionState>) -> Measured {
         Measured {
             entry,
             state: Rc::clone(state),
@@ -282,7 +285,7 @@ fn is_passed_over(utility: &U) -> bool {
 
 impl Session {
     /// Where a statement is counted.
-    fn entry(&self, prepared: &Prepared, id: i64) -> Arc<Entry> {
+    fn entry(&self, prepared: &Prepared, id: i64) -> Held {
         let state = &self.state;
         let toplevel = state.nesting.depth.get() == 0;
         let key = Key {
@@ -293,19 +296,18 @@ impl Session {
         };
         let mut kept = prepared.identity.entry.borrow_mut();
         if let Some(entry) = kept.as_ref().filter(|entry| entry.key == key && !entry.is_gone()) {
-            return Arc::clone(entry);
+            return Rc::clone(entry);
         }
         let entry = self.find_entry(key, prepared.parsed.as_deref());
-        *kept = Some(Arc::clone(&entry));
+        *kept = Some(Rc::clone(&entry));
         entry
     }
 
-    fn find_entry(&self, key: Key, parsed: Option<&Parsed>) -> Arc<Entry> {
+    fn find_entry(&self, key: Key, parsed: Option<&Parsed>) -> Held {
         let statements = &self.state.cluster.statements;
         statements.begin_counting();
-        statements.table.entry(key, || {
-            parsed.map(|parsed| normalised(parsed, self.env.dialect)).unwrap_or_default()
-        })
+        let text = || parsed.map(|parsed| normalised(parsed, self.env.dialect));
+        Rc::new(statements.table.entry(key, || text().unwrap_or_default()))
     }
 
     /// A query begins: what it is measured with, if it is.

@@ -30,6 +30,7 @@ pub fn query_id(query: &Query, state: &SessionState) -> i64 {
         Jumble { hash: Hash::new(), state, plain: true, first_number: None, first_length: None };
     // What can't be fed is not hashed; nothing in a query is of that kind.
     let _ = query.serialize(&mut jumble);
+    jumble.named(query);
     jumble.hash.id()
 }
 
@@ -94,6 +95,12 @@ impl Jumble<'_> {
         if of == "CallForm" && !matches!(variant, "ExplicitCast" | "ImplicitCast") {
             self.plain = false;
         }
+    }
+
+    /// For which columns there are values: those that are filled by default look the same.
+    fn named(&mut self, query: &Query) {
+        query.named.iter().for_each(|column| self.hash.number(u64::from(column.unsigned_abs())));
+        query.ctes.iter().for_each(|cte| self.named(&cte.query));
     }
 
     /// A relation by its names.

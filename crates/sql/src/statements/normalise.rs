@@ -9,7 +9,7 @@
 //! first one and a remark; then parameters are numbered anew with the constants, as those in lists have gone.
 //!
 //! # Differs from PostgreSQL
-//! `LIMIT ALL` stays as it is.
+//! Constants of an expression that is grouped by are taken out in GROUP BY too, not only where it stands first.
 
 use super::constants::{Place, places};
 use super::hash::Hash;
@@ -28,7 +28,8 @@ struct Piece {
 
 /// The statement's text without constants.
 pub fn normalised(parsed: &Parsed, dialect: Dialect) -> String {
-    let text = parsed.text().trim_end();
+    // PREPARE's text is kept to the end of what came with it.
+    let text = parsed.text().trim_end().trim_end_matches(';').trim_end();
     let Some(lexed) = Lexed::of(parsed, dialect) else { return text.to_owned() };
     let pieces = lexed.pieces(parsed);
     let mut out = String::with_capacity(text.len() + 16);
@@ -127,15 +128,22 @@ impl<'a> Lexed<'a> {
     fn constant(&self, loc: u32) -> Option<Piece> {
         let at = self.at(loc)?;
         let token = self.0.get(at)?;
-        // What the grammar has put there itself is nowhere in the text.
+        let next = |text: &str| self.0.get(at + 1).is_some_and(|t| t.text == text);
+        // What the grammar has put there itself is nowhere in the text, or behind a word.
+        match &*token.text {
+            "substring" | "overlay" if token.kind == Kind::Word => return None,
+            "limit" if next("all") => return Some(self.piece(at + 1, at + 1)),
+            "fetch" if next("first") || next("next") => {
+                let number = self.0.get(at + 2).is_some_and(|t| t.kind == Kind::Number);
+                return number.then(|| self.piece(at + 2, at + 2));
+            }
+            _ => {}
+        }
         let last = match token.kind {
             Kind::String | Kind::Bits | Kind::Hex | Kind::Number | Kind::Word => at,
             Kind::Op if token.text == "-" && self.0.get(at + 1)?.kind == Kind::Number => at + 1,
             _ => return None,
         };
-        if token.kind == Kind::Word && matches!(&*token.text, "substring" | "overlay") {
-            return None;
-        }
         Some(self.piece(at, last))
     }
 
@@ -287,6 +295,9 @@ mod tests {
                 "insert into t values (1, default), (2, 'b') returning 5",
                 "insert into t values ($1, default), ($2, $3) returning $4",
             ),
+            ("select a from t limit all", "select a from t limit $1"),
+            ("select a from t fetch first 5 rows only", "select a from t fetch first $1 rows only"),
+            ("select a from t fetch next row only", "select a from t fetch next row only"),
             ("update t set b = 'c' where a = 1", "update t set b = $1 where a = $2"),
         ]);
     }

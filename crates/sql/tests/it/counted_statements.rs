@@ -285,6 +285,9 @@ fn identifiers_are_of_what_a_query_means() {
         ("SELECT ARRAY[1]", "SELECT ARRAY[1, 2]"),
         ("INSERT INTO t VALUES (1, 'x')", "INSERT INTO t VALUES (1, 'x'), (2, 'y')"),
         ("SELECT count(*) FROM t", "SELECT count(a) FROM t"),
+        ("INSERT INTO t VALUES (1, 'x')", "INSERT INTO t VALUES (1)"),
+        ("INSERT INTO t VALUES (1, 'x')", "INSERT INTO t DEFAULT VALUES"),
+        ("INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a, b) VALUES (1, NULL)"),
     ] {
         assert_ne!(id(&mut s, one), id(&mut s, other), "{one}; {other}");
     }
