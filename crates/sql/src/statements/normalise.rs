@@ -235,6 +235,7 @@ impl<'a> Lexed<'a> {
     fn hash(&self, parsed: &Parsed, hash: &mut Hash) {
         let pieces = self.pieces(parsed);
         let mut pieces = pieces.iter().peekable();
+        let mut last = None;
         for token in &self.0 {
             let (start, end) = (token.start as usize, token.end as usize);
             while pieces.next_if(|p| p.end <= start).is_some() {}
@@ -242,7 +243,9 @@ impl<'a> Lexed<'a> {
                 && piece.start <= start
                 && end <= piece.end
             {
-                if piece.start == start || piece.list {
+                // Of a list, however long, once.
+                if last != Some(piece.start) {
+                    last = Some(piece.start);
                     hash.number(u64::from(piece.list));
                 }
                 continue;
