@@ -171,6 +171,10 @@ pub struct BufferUsage {
     pub read_time_us: u64,
     /// Time in writes, and in extensions of files.
     pub write_time_us: u64,
+    /// Of `read_time_us`, what temporary relations took.
+    pub temp_read_time_us: u64,
+    /// Of `write_time_us`, what temporary relations took.
+    pub temp_write_time_us: u64,
 }
 
 impl std::ops::Sub for BufferUsage {
@@ -187,6 +191,8 @@ impl std::ops::Sub for BufferUsage {
             temp_written: self.temp_written - from.temp_written,
             read_time_us: self.read_time_us - from.read_time_us,
             write_time_us: self.write_time_us - from.write_time_us,
+            temp_read_time_us: self.temp_read_time_us - from.temp_read_time_us,
+            temp_write_time_us: self.temp_write_time_us - from.temp_write_time_us,
         }
     }
 }
@@ -205,6 +211,8 @@ impl std::ops::Add for BufferUsage {
             temp_written: self.temp_written + other.temp_written,
             read_time_us: self.read_time_us + other.read_time_us,
             write_time_us: self.write_time_us + other.write_time_us,
+            temp_read_time_us: self.temp_read_time_us + other.temp_read_time_us,
+            temp_write_time_us: self.temp_write_time_us + other.temp_write_time_us,
         }
     }
 }
@@ -250,7 +258,8 @@ impl Totals {
 thread_local! {
     static USAGE: Cell<BufferUsage> = const { Cell::new(BufferUsage {
         hits: 0, reads: 0, dirtied: 0, written: 0, temp_hits: 0, temp_reads: 0, temp_dirtied: 0,
-        temp_written: 0, read_time_us: 0, write_time_us: 0,
+        temp_written: 0, read_time_us: 0, write_time_us: 0, temp_read_time_us: 0,
+        temp_write_time_us: 0,
     }) };
     static COUNTS_BLOCKS: Cell<bool> = const { Cell::new(true) };
     static COMBINES: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -470,7 +479,10 @@ impl Stats {
             u.read_time_us += time;
             match object {
                 IoObject::Relation => u.reads += pages,
-                IoObject::TempRelation => u.temp_reads += pages,
+                IoObject::TempRelation => {
+                    u.temp_reads += pages;
+                    u.temp_read_time_us += time;
+                }
             }
         });
     }
@@ -490,14 +502,22 @@ impl Stats {
             u.write_time_us += time;
             match object {
                 IoObject::Relation => u.written += pages,
-                IoObject::TempRelation => u.temp_written += pages,
+                IoObject::TempRelation => {
+                    u.temp_written += pages;
+                    u.temp_write_time_us += time;
+                }
             }
         });
     }
 
     pub(crate) fn extend(&self, object: IoObject, context: IoContext, pages: u64, time: Duration) {
         // As PostgreSQL has it, a file's growth is writing.
-        update_usage(|u| u.write_time_us += us(time));
+        update_usage(|u| {
+            u.write_time_us += us(time);
+            if object == IoObject::TempRelation {
+                u.temp_write_time_us += us(time);
+            }
+        });
         self.add(
             object,
             context,

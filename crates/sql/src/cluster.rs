@@ -144,6 +144,8 @@ pub struct Cluster {
     number: u32,
     /// The tables' counts of before.
     kept: KeptCounts,
+    /// What statements cost.
+    pub statements: crate::statements::Statements,
     /// Who holds it may change ALTER SYSTEM's file.
     pub settings_file: Mutex<()>,
     /// When the configuration files were last read.
@@ -171,7 +173,10 @@ impl Cluster {
             Arc::clone(&engine.disk),
             Since { us: started_us, xid: engine.txns.next_xid() },
         );
+        let statements =
+            crate::statements::Statements::open(Arc::clone(&engine.disk), &settings, started_us);
         Ok(Arc::new(Cluster {
+            statements,
             storage: Storage::of(&engine),
             maintenance: crate::maintenance::progress::Registry::new(Arc::clone(&engine.disk)),
             shared_activity: Arc::new(kept.take(Oid::INVALID, None)),
@@ -222,6 +227,7 @@ impl Cluster {
     }
 
     /// Writes the tables' counts down for the next server, if they have changed: for good when this one stops, otherwise once a minute.
+    /// When it stops, those of statements too.
     ///
     /// # Errors
     /// The disk's.
@@ -236,7 +242,11 @@ impl Cluster {
             let used = databases.values().map(|d| (d.oid, Arc::clone(&d.activity)));
             self.kept.gather(used.chain(shared))
         };
-        self.kept.write(&kept, for_good)
+        let written = self.kept.write(&kept, for_good);
+        if for_good {
+            self.statements.keep(&self.settings)?;
+        }
+        written
     }
 
     /// All sessions and workers.
@@ -407,6 +417,8 @@ impl Cluster {
         let learned = self.with_catalogs(oid, |catalogs| {
             engine::catalog::enums::learn_names(catalogs)?;
             engine::catalog::domains::learn(catalogs)?;
+            let extension = [("extname", Datum::text(crate::statements::EXTENSION))];
+            self.statements.found_in(oid, !catalogs.find("pg_extension", &extension)?.is_empty());
             let row = catalogs.find("pg_database", &[("oid", Datum::Oid(oid))])?;
             Ok(row.first().map_or(Ctype::C, ctype_of))
         });
@@ -478,5 +490,6 @@ impl Cluster {
     pub fn forget_database(&self, oid: Oid) {
         self.databases.write().remove(&oid);
         self.kept.forget(oid);
+        self.statements.found_in(oid, false);
     }
 }

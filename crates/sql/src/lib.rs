@@ -29,6 +29,7 @@ pub mod scram;
 pub mod sequence;
 pub mod server_log;
 pub mod session;
+pub mod statements;
 pub mod system;
 pub mod timer;
 pub(crate) mod updatable;

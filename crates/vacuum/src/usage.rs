@@ -43,21 +43,9 @@ impl UsageMeter {
 
     /// What has been used so far.
     pub fn used(&self) -> Usage {
-        let (now, then) = (buffer::my_usage(), &self.buffers);
         let cpu = cpu_times();
         Usage {
-            buffers: buffer::BufferUsage {
-                hits: now.hits - then.hits,
-                reads: now.reads - then.reads,
-                dirtied: now.dirtied - then.dirtied,
-                written: now.written - then.written,
-                temp_hits: now.temp_hits - then.temp_hits,
-                temp_reads: now.temp_reads - then.temp_reads,
-                temp_dirtied: now.temp_dirtied - then.temp_dirtied,
-                temp_written: now.temp_written - then.temp_written,
-                read_time_us: now.read_time_us - then.read_time_us,
-                write_time_us: now.write_time_us - then.write_time_us,
-            },
+            buffers: buffer::my_usage() - self.buffers,
             wal: wal::thread_usage() - self.wal,
             cpu: (cpu.0.saturating_sub(self.cpu.0), cpu.1.saturating_sub(self.cpu.1)),
             elapsed: self.at.elapsed(),

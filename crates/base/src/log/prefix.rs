@@ -1,8 +1,7 @@
 //! `log_line_prefix`: what each line of the log begins with.
 //!
 //! # Differs from PostgreSQL
-//! A connection has the server's number (`%p`, `%c`) until it is a session. There are no query ids: `%Q` is 0. A thread that helps a
-//! session is none itself. An error is told when its transaction is over: `%x` is 0 then.
+//! A connection has the server's number (`%p`, `%c`) until it is a session. A thread that helps a session is none itself. An error is told when its transaction is over: `%x` is 0 then.
 
 use super::{civil, thread_pid};
 use std::cell::{Cell, RefCell};
@@ -156,6 +155,7 @@ thread_local! {
     static TRANSACTION: RefCell<Option<Weak<dyn Transaction>>> = const { RefCell::new(None) };
     static STARTED: Cell<i64> = const { Cell::new(0) };
     static LINE: Cell<u64> = const { Cell::new(0) };
+    static QUERY: Cell<i64> = const { Cell::new(0) };
 }
 
 /// Lines begin like this from now on: `log_line_prefix`, and its times by `clock` (`log_timezone`).
@@ -201,6 +201,11 @@ pub fn set_application(name: &str) {
             name.clone_into(kept);
         }
     });
+}
+
+/// The identifier of the query that this thread runs; 0: none.
+pub fn set_query(id: i64) {
+    QUERY.set(id);
 }
 
 /// Do lines tell the command that is run?
@@ -315,7 +320,7 @@ fn value(escape: Escape, state: &str, now: i64, peer: Option<&Peer>) -> String {
             .map_or(String::new(), |(slot, n)| format!("{slot}/{n}")),
         // Its lower half is what SQL shows of it.
         Escape::Xid => transaction().map_or(0, |t| t.xid() & 0xffff_ffff).to_string(),
-        Escape::Query => "0".to_owned(),
+        Escape::Query => QUERY.try_with(Cell::get).unwrap_or(0).to_string(),
     }
 }
 

@@ -137,6 +137,10 @@ impl Ddl<'_> {
             txn.advance_command()?;
         }
         self.set_comment(Object::of("pg_extension", oid), false, Some(extension.comment))?;
+        if name == crate::statements::EXTENSION {
+            let state = self.state();
+            state.cluster.statements.found_in(state.database.oid, true);
+        }
         for (view, query) in extension.views {
             self.extension_view(&schema, view, query)?;
             self.let_read(&schema, view, extension.view_readers)?;

@@ -65,7 +65,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 pub(crate) use temp_files::{
     FOLDER as TEMP_FOLDER, SortSpace, TempFileBounds, bound_temp_files, keep_temp_files_in,
-    take_temp_files,
+    take_temp_files, temp_moved,
 };
 use types::Datum;
 

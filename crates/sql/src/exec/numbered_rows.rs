@@ -5,7 +5,7 @@
 
 use super::batch::row_bytes;
 use super::row_codec::{io, read_row, write_framed};
-use super::temp_files::{Space, temp_file};
+use super::temp_files::{Space, note_read, temp_file};
 use base::Result;
 use std::cell::Cell;
 use std::fs::File;
@@ -122,6 +122,7 @@ impl Disk {
         }
         let mut bytes = vec![0; self.length(at)? as usize];
         self.file.read_exact_at(&mut bytes, at + 4).map_err(io)?;
+        note_read(bytes.len() + 4);
         self.next.set((n + 1, at + 4 + bytes.len() as u64));
         let mut out = Vec::with_capacity(self.width);
         read_row(&mut &bytes[..], self.width, &mut out)?;

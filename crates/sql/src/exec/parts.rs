@@ -29,7 +29,7 @@
 
 use super::batch::Batch;
 use super::row_codec::{io, read_row, write_framed};
-use super::temp_files::{Space, temp_file};
+use super::temp_files::{Space, note_read, temp_file};
 use base::{Error, Result};
 use expr::ops::mix;
 use std::cell::RefCell;
@@ -95,6 +95,7 @@ impl Blocks {
         let before = out.len();
         out.resize(before + len, 0);
         let at = u64::from(block) * self.size as u64;
+        note_read(len);
         self.file.read_exact_at(&mut out[before..], at).map_err(io)
     }
 }

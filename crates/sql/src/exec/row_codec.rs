@@ -212,12 +212,14 @@ impl FramedRows {
         {
             let taken = take(row)?;
             self.from.consume(4 + len);
+            super::temp_files::note_read(4 + len);
             return Ok(taken);
         }
         let mut len = [0; 4];
         self.from.read_exact(&mut len).map_err(io)?;
         self.scratch.resize(u32::from_le_bytes(len) as usize, 0);
         self.from.read_exact(&mut self.scratch).map_err(io)?;
+        super::temp_files::note_read(4 + self.scratch.len());
         take(&self.scratch)
     }
 }

@@ -62,6 +62,35 @@ thread_local! {
     static IN_USE: Cell<u64> = const { Cell::new(0) };
     /// How many there have been.
     static MADE: Cell<u64> = const { Cell::new(0) };
+    /// Bytes written to them, and read from them.
+    static MOVED: Cell<TempMoved> = const { Cell::new(TempMoved { read: 0, written: 0 }) };
+}
+
+/// What a thread has moved to and from temporary files, in bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct TempMoved {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+}
+
+/// What this thread has moved so far.
+pub(crate) fn temp_moved() -> TempMoved {
+    MOVED.get()
+}
+
+/// This thread has read so many bytes of a temporary file.
+pub(super) fn note_read(bytes: usize) {
+    let moved = MOVED.get();
+    MOVED.set(TempMoved { read: moved.read + bytes as u64, ..moved });
+}
+
+fn note_written(bytes: u64) {
+    let _ = MOVED.try_with(|all| {
+        let moved = all.get();
+        all.set(TempMoved { written: moved.written + bytes, ..moved });
+    });
 }
 
 /// Where they are, in the data folder.
@@ -116,6 +145,7 @@ impl Space {
         BOUNDS.get().allow(all)?;
         IN_USE.set(all);
         self.bytes += bytes;
+        note_written(bytes);
         Ok(())
     }
 
@@ -195,6 +225,7 @@ impl Drop for SortSpace {
     fn drop(&mut self) {
         let (files, bytes) = (*self.gone_files.get_mut(), *self.gone_bytes.get_mut());
         let number = *self.number.get_mut();
+        note_written(bytes);
         let _ = MADE.try_with(|made| made.set(made.get().max(number)));
         let _ = GONE.try_with(|sum| {
             let before = sum.get();

@@ -47,13 +47,13 @@ pub struct Token<'a> {
     pub end: u32,
 }
 
-struct Lexer<'a> {
+struct Lexer<'a, 'r> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
     out: Vec<Token<'a>>,
     dialect: Dialect,
-    remarks: &'a mut Vec<Remark>,
+    remarks: &'r mut Vec<Remark>,
 }
 
 /// Something to be said of a token that is good nevertheless.
@@ -81,7 +81,7 @@ pub enum About {
 pub fn tokens<'a>(
     source: &'a str,
     dialect: Dialect,
-    remarks: &'a mut Vec<Remark>,
+    remarks: &mut Vec<Remark>,
 ) -> Result<Vec<Token<'a>>> {
     if source.len() >= u32::MAX as usize {
         return Err(err!(PROGRAM_LIMIT_EXCEEDED, "statement is too long"));
@@ -120,7 +120,7 @@ pub fn truncate_identifier(name: &str) -> &str {
     &name[..end]
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> Lexer<'a, '_> {
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }

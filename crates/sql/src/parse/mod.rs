@@ -36,6 +36,19 @@ pub mod utility;
 mod tests;
 
 pub use dml::as_values;
+/// Tokens of a text, for those who look at it beside its tree.
+pub(crate) mod tokens {
+    use super::Dialect;
+    pub(crate) use super::lexer::{Kind, Token};
+
+    /// The tokens of `source`, the end last.
+    ///
+    /// # Errors
+    /// 42601 for what is no token.
+    pub(crate) fn tokens(source: &str, dialect: Dialect) -> base::Result<Vec<Token<'_>>> {
+        super::lexer::tokens(source, dialect, &mut Vec::new())
+    }
+}
 pub use lexer::truncate_identifier;
 pub use utility::UtilityStatement;
 

@@ -155,9 +155,12 @@ impl Session {
     ) -> Result<()> {
         let plan = self.planned_under_locks(&query, params)?;
         let executor = crate::exec::Executor::new(plan)?;
+        let measured = self.measured_within(&query);
         let mut execution =
             super::Execution::start(executor, &self.state, &self.env, params.to_vec())?;
+        execution.measured = measured;
         execution.run(0, sink)?;
+        self.state.nesting.note_streamed(execution.rows());
         Ok(())
     }
 }

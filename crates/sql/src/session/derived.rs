@@ -57,6 +57,8 @@ pub struct Derived {
     pub(super) statement_log: Option<StatementLog>,
     /// `log_min_messages`, `log_min_error_statement`, `log_error_verbosity`
     log_manner: base::log::Manner,
+    /// `compute_query_id`, `pg_stat_statements.track` and its like
+    pub(super) counting: super::counting::Counting,
 }
 
 impl Derived {
@@ -78,6 +80,7 @@ impl Derived {
         Derived {
             version: settings.version(),
             user: user.oid,
+            counting: super::counting::Counting::new(settings),
             search_path,
             statement_timeout: duration("statement_timeout"),
             lock_timeout: duration("lock_timeout"),

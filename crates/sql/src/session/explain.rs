@@ -3,6 +3,7 @@
 //! # Differs from PostgreSQL
 //! Buffers and WAL are told for the whole statement, not node by node.
 
+use super::counting;
 use super::explain_format::TreeFormat;
 use super::prepared::{Arguments, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
@@ -17,7 +18,10 @@ use crate::parse::utility::{CreateTableAs, Explain, UtilityStatement};
 use crate::plan::Plan;
 use crate::plan::explain::{ExplainOptions, explain_text, explain_tree};
 use crate::plan::explain_tree::{Members, Tree};
+use crate::query::Command;
+use crate::statements::query_id;
 use base::{Result, bail};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use types::Datum;
@@ -60,7 +64,9 @@ pub(super) fn explain(
                 let prepared = session.statement(name)?;
                 let values = session.execute_arguments(name, &prepared, args, source)?;
                 let plan = session.locked_plan(&prepared, &values)?;
-                return explain_plan(session, plan, &options, &values, &started.end());
+                options.identify(session.state(), || prepared.query_id(session));
+                let planning = started.end();
+                return explain_plan(session, plan, &options, &values, &planning, None);
             }
             _ => bail!(SYNTAX_ERROR, "EXPLAIN takes a query"),
         },
@@ -68,20 +74,22 @@ pub(super) fn explain(
     let started = Planning::begin();
     let state = std::rc::Rc::clone(session.state());
     let env = std::rc::Rc::clone(session.env());
-    let plan = loop {
+    let (plan, counted) = loop {
         let before = state.catalog.generation();
         let (analysed, _) = crate::relations::analysed(&state, || {
             let mut params = ParamTypes::fixed(arguments.types.to_vec());
             analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())
         });
-        let plan = Arc::new(plan_query(&analysed?, session, arguments.values)?);
+        let analysed = analysed?;
+        options.identify(&state, || query_id(&analysed, &state));
+        let plan = Arc::new(plan_query(&analysed, session, arguments.values)?);
         lock_plan(&state, &plan)?;
         if state.catalog.generation() == before {
-            break plan;
+            break (plan, session.measured_within(&analysed));
         }
         state.check_cancel()?;
     };
-    explain_plan(session, plan, &options, arguments.values, &started.end())
+    explain_plan(session, plan, &options, arguments.values, &started.end(), counted)
 }
 
 /// ANALYZE of what makes a table from a query: it is made, and filled by the run that is measured.
@@ -92,14 +100,17 @@ fn explain_making(
 ) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let made = ddl.make_table_as(create, &mut |session, query, params, sink| {
+        options.identify(session.state(), || query_id(&query, session.state()));
+        let counted = session.measured_within(&query);
         let started = Planning::begin();
         let plan = session.planned_under_locks(&query, params)?;
         let planning = started.end();
-        let (stats, measured) = measure(session, Arc::clone(&plan), params, Some(sink))?;
+        let (stats, measured) = measure(session, Arc::clone(&plan), params, Some(sink), counted)?;
         lines = shown(&plan, options, &stats, session.env(), &planning, Some(&measured));
         Ok(())
     })?;
     if let Made::Empty(query) = made {
+        options.identify(ddl.state(), || query_id(&query, ddl.state()));
         let started = Planning::begin();
         let plan = ddl.session.planned_under_locks(&query, ddl.arguments.values)?;
         check_rights(ddl.state(), &plan)?;
@@ -122,6 +133,7 @@ fn explain_plan(
     options: &Options,
     params: &[Datum],
     planning: &Planning,
+    counted: Option<counting::Measured>,
 ) -> Result<Vec<String>> {
     let (state, env) = (session.state(), session.env());
     if !options.plan.analyze {
@@ -132,7 +144,7 @@ fn explain_plan(
     if super::run::plan_writes(&plan) && txn.is_read_only() {
         return Err(super::run::refused(&plan));
     }
-    let (stats, measured) = measure(session, Arc::clone(&plan), params, None)?;
+    let (stats, measured) = measure(session, Arc::clone(&plan), params, None, counted)?;
     Ok(shown(&plan, options, &stats, env, planning, Some(&measured)))
 }
 
@@ -145,30 +157,38 @@ fn measure(
     plan: Arc<Plan>,
     params: &[Datum],
     sink: Option<&mut Sink<'_>>,
+    counted: Option<counting::Measured>,
 ) -> Result<(Vec<NodeStats>, Measured)> {
     let (state, env) = (session.state(), session.env());
     let txn = state.txn()?;
     let mut executor = Executor::instrumented(plan)?;
     let snapshot = txn.take_snapshot();
     let cx = exec_context(state, env, &txn, snapshot, params, work_mem_bytes(state));
+    let counting = counting::Begun::now();
+    let mut rows = 0;
     let before = (buffer::my_usage(), wal::thread_usage());
     let began = Instant::now();
     executor.start(&cx)?;
     match sink {
         None => {
-            executor.run(&cx)?;
+            rows = executor.run(&cx)?;
         }
         Some(sink) => loop {
             let batch = executor.next_batch(&cx, usize::MAX)?;
             if batch.is_empty() {
                 break;
             }
+            rows += batch.len() as u64;
             (0..batch.len()).try_for_each(|i| sink(batch.row(i)))?;
         },
     }
     executor.let_go();
     let execution = began.elapsed();
     let (usage, wal) = (buffer::my_usage() - before.0, wal::thread_usage() - before.1);
+    if let Some(mut counted) = counted {
+        let select = executor.plan().command == Command::Select;
+        counted.add(&counting, if select { rows } else { executor.affected() }, true);
+    }
     Ok((executor.stats(), Measured { usage, wal, execution }))
 }
 
@@ -181,6 +201,17 @@ struct Options {
     summary: bool,
     /// Other than text.
     format: Option<TreeFormat>,
+    /// The query's, if it is to be told.
+    identifier: Cell<Option<i64>>,
+}
+
+impl Options {
+    /// VERBOSE tells the query's identifier, where there are such.
+    fn identify(&self, state: &SessionState, id: impl FnOnce() -> i64) {
+        if self.plan.verbose && state.shows_query_ids() {
+            self.identifier.set(Some(id()));
+        }
+    }
 }
 
 /// What planning came to.
@@ -227,6 +258,9 @@ fn shown(
         let mut whole: Members = Vec::new();
         let mut add = |name: &str, value: Tree| whole.push((name.to_owned(), value));
         add("Plan", explain_tree(plan, options.plan, stats, env, top));
+        if let Some(id) = options.identifier.get() {
+            add("Query Identifier", Tree::Number(id.to_string()));
+        }
         if options.buffers {
             add("Planning", Tree::Group(blocks(&planning.usage)));
         }
@@ -250,6 +284,9 @@ fn shown(
         if options.wal {
             lines.extend(wal_line(&measured.wal));
         }
+    }
+    if let Some(id) = options.identifier.get() {
+        lines.push(format!("Query Identifier: {id}"));
     }
     if options.summary {
         lines.push(format!("Planning Time: {:.3} ms", milliseconds(planning.took)));

@@ -62,6 +62,9 @@ impl Session {
                 self.prepare(parsed, ParamTypes::variable(given))?
             }
         };
+        if self.block != Block::Failed {
+            self.tell_query_id_of(&prepared);
+        }
         self.state.statements.borrow_mut().insert(name.to_owned(), Rc::new(prepared));
         self.statement_logged.set(false);
         self.log_duration(self.state.statement_start_us.get(), text, Step::Parse(name), None);
@@ -246,6 +249,7 @@ impl Session {
         }
         let text = Arc::clone(&portal.prepared.text);
         self.begin_statement(&text);
+        self.tell_query_id_of(&portal.prepared);
         name_command(Some(&parsed));
         let begun = self.state.statement_start_us.get();
         let _watch = self.watch();
@@ -257,7 +261,10 @@ impl Session {
             self.log_execute(&parsed, name, &portal);
             let logged = (portal.statement.clone(), begun);
             self.portals.insert(name.to_owned(), portal);
-            self.run_transaction_statement(&statement, client)?;
+            let prepared = self.portals.get(name).map(|portal| Rc::clone(&portal.prepared));
+            let whole = UtilityStatement::Transaction(statement.clone());
+            let run = |s: &mut Session| s.run_transaction_statement(&statement, client);
+            self.counted((&whole, &parsed), prepared.as_deref(), run, |()| 0)?;
             let step = Step::Execute(&logged.0, name);
             self.log_duration(logged.1, &text, step, None);
             return Ok(ExecuteOutcome::Complete);

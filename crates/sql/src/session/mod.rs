@@ -13,6 +13,7 @@ mod admission;
 pub(crate) mod alter_system;
 mod catalog_view;
 mod command_name;
+mod counting;
 mod current_of;
 mod cursor;
 mod derived;
@@ -449,6 +450,7 @@ impl Session {
 
     /// Ends the session: what is open is rolled back, temporary tables go.
     pub fn close(mut self) {
+        self.portals.values_mut().for_each(Portal::fail);
         self.portals.clear();
         self.abort_transaction();
         if let Err(error) = crate::ddl::temp::drop_all(&mut self) {

@@ -220,6 +220,9 @@ impl Portal {
 
     /// Its transaction has failed: it can be closed only, and is in nobody's way until that has ended.
     pub(super) fn fail(&mut self) {
+        if let PortalState::Running(execution) = &mut self.state {
+            execution.give_up();
+        }
         self.state = PortalState::Failed;
         self.kept = None;
         self.tell_place();

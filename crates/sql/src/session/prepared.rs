@@ -65,6 +65,8 @@ pub struct Prepared {
     plan: RefCell<Option<CachedPlan>>,
     /// What analysis made of it when it was prepared, for the first plan.
     analysed: RefCell<Option<Analysed>>,
+    /// What it is counted as.
+    pub(super) identity: super::counting::Identity,
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
 }
@@ -111,6 +113,7 @@ impl Prepared {
             found: RefCell::new(None),
             plan: RefCell::new(None),
             analysed: RefCell::new(None),
+            identity: Default::default(),
             spare: RefCell::new(None),
         }
     }
@@ -260,7 +263,9 @@ pub(super) fn plan_query(
 ) -> Result<Plan> {
     let state = session.state();
     let env = session.env().as_ref();
+    let begun = session.planning_begins();
     let plan = plan::plan_query(query, state.as_ref(), &planner_settings(state), env, params)?;
+    session.planning_ended(begun);
     // Whether or not it will be come to.
     for e in &plan.left_over {
         expr::fold::value_in(e, env)?;
@@ -345,6 +350,7 @@ impl Session {
             let columns = query_columns(&query);
             let mut prepared = Prepared::of(text, Some(parsed), params.types, columns);
             prepared.footing = footing.clone();
+            prepared.analysed_as(&query, &state);
             // The types of parameters may have been found only on the way: then it is analysed again.
             // This transaction's own changes of catalogs do not show in the generation.
             if state.catalog.is_dirty() {

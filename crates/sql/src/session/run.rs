@@ -1,5 +1,6 @@
 //! From a plan to rows: one execution of a statement.
 
+use super::counting::{Begun, Measured};
 use super::portal::PortalState;
 use super::prepared::Prepared;
 use super::state::SessionState;
@@ -36,6 +37,8 @@ pub struct Execution {
     done: bool,
     /// Columns behind the query's own.
     hidden: usize,
+    /// What it costs, if that is counted.
+    pub(super) measured: Option<Measured>,
 }
 
 /// A context for running something of a session's.
@@ -93,6 +96,7 @@ impl Execution {
             rows: 0,
             done: false,
             hidden: 0,
+            measured: None,
         })
     }
 
@@ -120,6 +124,26 @@ impl Execution {
         limit: usize,
         sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
     ) -> Result<bool> {
+        if self.measured.is_none() {
+            return self.run_rows(limit, sink);
+        }
+        let begun = Begun::now();
+        let result = self.run_rows(limit, sink);
+        let rows = match self.executor.plan().command {
+            Command::Select => self.rows,
+            _ => self.executor.affected(),
+        };
+        if let Some(measured) = &mut self.measured {
+            measured.add(&begun, rows, result.is_ok());
+        }
+        result
+    }
+
+    fn run_rows(
+        &mut self,
+        limit: usize,
+        sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
+    ) -> Result<bool> {
         let mut left = if limit == 0 { usize::MAX } else { limit };
         let cx = exec_context(
             &self.state,
@@ -142,6 +166,13 @@ impl Execution {
             left -= batch.len().min(left);
         }
         Ok(self.done)
+    }
+
+    /// It is given up: nothing is counted of it.
+    pub(super) fn give_up(&mut self) {
+        if let Some(measured) = &mut self.measured {
+            measured.forget();
+        }
     }
 
     /// Does its plan name `table`?
@@ -281,6 +312,7 @@ impl Session {
     /// Starts a portal of a query.
     pub(super) fn start_portal(&mut self, portal: &mut Portal) -> Result<()> {
         let prepared = Rc::clone(&portal.prepared);
+        self.tell_query_id_of(&prepared);
         let plan = match portal.plan.take() {
             Some((plan, generation)) if self.is_still(generation) => plan,
             _ => {
@@ -306,6 +338,7 @@ impl Session {
         let params = portal.params.clone();
         let mut execution = Execution::start(executor, &self.state, &self.env, params)?;
         execution.hidden = portal.addresses.as_ref().map_or(0, Addresses::columns);
+        execution.measured = self.measured(&prepared);
         portal.state = PortalState::Running(Box::new(execution));
         Ok(())
     }
@@ -319,6 +352,7 @@ impl Session {
         loop {
             let before = self.state.catalog.generation();
             let plan = prepared.plan(self, params)?;
+            self.count_planning(prepared);
             lock_plan(&self.state, &plan)?;
             if self.state.catalog.generation() == before {
                 return Ok(plan);

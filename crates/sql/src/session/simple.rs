@@ -164,17 +164,19 @@ impl Session {
             if let Statement::Utility(utility) = &parsed.statement
                 && let UtilityStatement::Transaction(statement) = utility.as_ref()
             {
-                self.run_transaction_statement(statement, client)?;
+                let this = (utility.as_ref(), &parsed);
+                let run = |s: &mut Session| s.run_transaction_statement(statement, client);
+                self.counted(this, None, run, |()| 0)?;
                 continue;
             }
             self.ensure_transaction()?;
             self.state.clock_read.set(false);
-            if keep && count == 1 && self.block != Block::Failed {
-                self.keep_template(&parsed)?;
-            }
             let prepared = Rc::new(self.prepare(parsed, ParamTypes::fixed(Vec::new()))?);
             // A constant such as 'now' or 'today' is another one the next time.
             let keep = keep && !self.state.clock_read.get();
+            if keep && count == 1 && self.block != Block::Failed {
+                self.keep_template(&prepared)?;
+            }
             if count == 1 && prepared.is_query() {
                 let path = self.state.search_path_names();
                 let generation = self.state.catalog.generation();
@@ -320,6 +322,7 @@ impl Session {
         }
         let now = base::sync::now_timestamp_us();
         base::log::set_thread_statement(Some(text));
+        base::log::prefix::set_query(0);
         self.state.statement_start_us.set(now);
         let idle_since = self.state.idle_since_us.replace(0);
         if idle_since != 0
@@ -336,6 +339,7 @@ impl Session {
         }
         activity.state = BackendState::Active;
         activity.query = Arc::clone(text);
+        activity.query_id = None;
         activity.query_start = now;
         activity.state_change = now;
     }

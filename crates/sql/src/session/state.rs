@@ -96,6 +96,8 @@ pub struct SessionState {
     pub times: Option<Arc<crate::activity::SessionTimes>>,
     /// This thread's figures when the session's I/O was last counted.
     io_seen: Cell<buffer::BufferUsage>,
+    /// What is measured of its statements.
+    pub(super) nesting: super::counting::Nesting,
     /// Since when it waits for the next statement of a transaction; 0: it does not.
     pub idle_since_us: Cell<i64>,
     /// A query of the server's own begins: nobody's rights are asked for.
@@ -194,6 +196,7 @@ impl SessionState {
             times,
             io_seen: Cell::new(buffer::my_usage()),
             idle_since_us: Cell::new(0),
+            nesting: Default::default(),
             cluster,
             database,
             backend,

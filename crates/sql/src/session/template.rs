@@ -156,15 +156,16 @@ impl Session {
         self.templates.used
     }
 
-    /// Keeps `parsed`, whose text was looked up last, for the texts that differ from it in numbers alone.
+    /// Keeps the statement that was prepared of the text looked up last, for the texts that differ from it in numbers alone.
     ///
     /// # Errors
     /// None of the statement's: one that does not analyse with parameters is not kept.
-    pub(super) fn keep_template(&mut self, parsed: &Parsed) -> Result<()> {
+    pub(super) fn keep_template(&mut self, whole: &Prepared) -> Result<()> {
+        let Some(parsed) = &whole.parsed else { return Ok(()) };
         if self.state.catalog.is_dirty() || !self.templates.came_before() {
             return Ok(());
         }
-        let mut changed = parsed.clone();
+        let mut changed = Parsed::clone(parsed);
         let Statement::Query(query) = &mut changed.statement else { return Ok(()) };
         let mut taker = Taker { source: &parsed.source, taken: Vec::new() };
         if !taker.statement(query, self.state.as_ref())? || taker.taken.is_empty() {
@@ -201,6 +202,7 @@ impl Session {
         if self.templates.templates.len() >= KEPT {
             self.templates.templates.clear();
         }
+        prepared.identity.become_template_of(&whole.identity);
         let template = Template {
             prepared: Rc::new(prepared),
             slots,

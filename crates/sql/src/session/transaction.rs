@@ -4,8 +4,8 @@
 //! [`Block`] says where the session stands. An implicit transaction is begun by the first statement that
 //! needs one and ended by whoever asked for the statement; BEGIN turns it into a block.
 
-use super::Session;
 use super::state::OnCommitAction;
+use super::{Portal, Session};
 use crate::activity::{TableChanges, TableCounts};
 use crate::client::{Client, Notice, Severity};
 use crate::parse::utility::{Isolation, TransactionModes, TransactionStatement};
@@ -222,7 +222,7 @@ impl Session {
 
     /// Rolls back what is open. Never fails: an error in an abort is the log's.
     pub(super) fn abort_transaction(&mut self) {
-        self.portals.retain(|_, portal| portal.is_held());
+        self.end_portals(Portal::is_held);
         self.state.notices.borrow_mut().clear();
         self.state.stop_transaction_clock();
         let changes = self.take_changes();
@@ -250,6 +250,17 @@ impl Session {
         self.savepoints.clear();
         self.finish_settings(false);
         self.report_changes(&changes, false);
+    }
+
+    /// A rollback ends portals, other than some.
+    fn end_portals(&mut self, stays: impl Fn(&Portal) -> bool) {
+        self.portals.retain(|_, portal| {
+            let stays = stays(portal);
+            if !stays {
+                portal.fail();
+            }
+            stays
+        });
     }
 
     fn finish_settings(&mut self, commit: bool) {
@@ -606,7 +617,7 @@ impl Session {
     fn rollback_to(&mut self, name: &str) -> Result<&'static str> {
         self.require_own_block("ROLLBACK TO SAVEPOINT")?;
         let index = self.find_savepoint(name)?;
-        self.portals.retain(|_, portal| portal.outlives(index + 1));
+        self.end_portals(|portal| portal.outlives(index + 1));
         let txn = self.state.txn()?;
         while self.savepoints.len() > index {
             txn.rollback_sub()?;

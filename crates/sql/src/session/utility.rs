@@ -1,5 +1,6 @@
 //! Statements that are not queries: where each is carried out.
 
+use super::counting::rows_of;
 use super::portal::MadeRows;
 use super::prepared::{Arguments, output_column};
 use super::run::exec_context;
@@ -126,6 +127,24 @@ impl Session {
 
     /// Carries out a utility statement.
     pub(super) fn utility(
+        &mut self,
+        statement: &U,
+        prepared: &Rc<Prepared>,
+        params: &[Datum],
+        client: &mut dyn Client,
+    ) -> Result<UtilityDone> {
+        let Some(parsed) = prepared.parsed.clone() else {
+            return self.carry_out(statement, prepared, params, client);
+        };
+        let this = (statement, parsed.as_ref());
+        let run = |s: &mut Session| s.carry_out(statement, prepared, params, client);
+        let before = self.state.nesting.enter(Some(Arc::clone(&parsed)));
+        let done = self.counted(this, Some(prepared), run, |done| rows_of(&done.tag));
+        self.state.nesting.enter(before);
+        done
+    }
+
+    fn carry_out(
         &mut self,
         statement: &U,
         prepared: &Rc<Prepared>,

@@ -39,6 +39,7 @@ fn callers(function: &str) -> Option<&'static [Oid]> {
         | "pg_stat_reset_backend_stats"
         | "pg_stat_reset_replication_slot"
         | "pg_stat_reset_shared"
+        | "pg_stat_statements_reset"
         | "pg_stat_reset_single_function_counters"
         | "pg_stat_reset_single_table_counters"
         | "pg_stat_reset_slru"

@@ -5,7 +5,7 @@
 //! and database sizes. `privileges`: `has_*_privilege`; `function_rights`: of functions. `session`: the session, its settings, transaction IDs.
 //! `locks`: advisory locks, `pg_locks`, cancelling. `sequences`: `nextval` and company. `activity`,
 //! `control`: the control file; `files`: the server's files; `properties`: of indexes, and what may be updated; `statistics`: the counters behind `pg_stat_*`; [`fetched`]: as a transaction has read them; [`reset`]: they begin anew. `restore`: what ANALYZE finds, as it is told. `io`: `pg_stat_io`. `backlog`: `ebb_vacuum_backlog`. `progress`: vacuums under way.
-//! [`extensions`]: amcheck, pg_buffercache, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
+//! [`extensions`]: amcheck, pg_buffercache, pg_stat_statements, pg_visibility, pgstattuple, pg_freespacemap, pageinspect. `views.sql`: the views.
 //!
 //! # Differs from PostgreSQL
 //! Functions keep PostgreSQL's OIDs; the few of our own have OIDs from 9900.

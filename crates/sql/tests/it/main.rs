@@ -10,6 +10,7 @@ mod cluster;
 mod columns;
 mod constraint_states;
 mod copy_out;
+mod counted_statements;
 mod counts;
 mod create_concurrently;
 mod cte_columns;

@@ -7,7 +7,7 @@
 
 use super::super::batch::row_bytes;
 use super::super::row_codec::{io, read_row, write_row};
-use super::super::temp_files::{Space, temp_file};
+use super::super::temp_files::{Space, note_read, temp_file};
 use base::Result;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -181,6 +181,7 @@ impl Rows {
         let (Some((offset, len)), Some(f)) = (c.place, &self.file) else { return Ok(()) };
         let mut bytes = vec![0; len];
         f.file.read_exact_at(&mut bytes, offset).map_err(io)?;
+        note_read(len);
         let mut from = &bytes[..];
         for _ in 0..c.count {
             read_row(&mut from, self.width, &mut c.data)?;

@@ -1,7 +1,7 @@
 //! The extensions whose functions are built in: what CREATE EXTENSION makes visible.
 //!
 //! # Layout
-//! [`amcheck`], [`buffercache`], [`visibility`], [`stattuple`], [`pageinspect`] and its [`btree`] part: PostgreSQL's functions under their names.
+//! [`statements`]: pg_stat_statements; [`amcheck`], [`buffercache`], [`visibility`], [`stattuple`], [`pageinspect`] and its [`btree`] part: PostgreSQL's functions under their names.
 //!
 //! # Invariants
 //! A function of an extension is found by name only while `pg_extension` has the extension's row.
@@ -16,6 +16,7 @@ mod buffercache;
 mod freespacemap;
 mod pageinspect;
 mod prewarm;
+mod statements;
 mod stattuple;
 mod tuples;
 mod visibility;
@@ -92,6 +93,18 @@ pub const EXTENSIONS: &[Extension] = &[
         views: &[],
     },
     Extension {
+        name: "pg_stat_statements",
+        version: "1.12",
+        comment: "track planning and execution statistics of all SQL statements executed",
+        functions: statements::FUNCTIONS,
+        // Everybody.
+        view_readers: &[""],
+        views: &[
+            ("pg_stat_statements", "SELECT * FROM pg_stat_statements(true)"),
+            ("pg_stat_statements_info", "SELECT * FROM pg_stat_statements_info()"),
+        ],
+    },
+    Extension {
         name: "pg_visibility",
         version: "1.2",
         comment: "examine the visibility map (VM) and page-level visibility info",
@@ -161,6 +174,7 @@ fn gives_one_row(own: &Own) -> bool {
             | "pgstathashindex"
             | "pgstattuple_approx"
             | "pg_visibility_map_summary"
+            | "pg_stat_statements_info"
     ) || (matches!(own.name, "pg_visibility_map" | "pg_visibility") && own.args.len() == 2)
 }
 
@@ -243,6 +257,8 @@ const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
     ("pg_freespace", 1, &["rel"]),
     ("pg_prewarm", 5, &["", "mode", "fork", "first_block", "last_block"]),
     ("pg_relpages", 1, &["relname"]),
+    ("pg_stat_statements", 1, &["showtext"]),
+    ("pg_stat_statements_reset", 4, &["userid", "dbid", "queryid", "minmax_only"]),
     ("pg_visibility", 2, &["", "blkno"]),
     ("pg_visibility_map", 2, &["", "blkno"]),
     ("pgstatginindex", 1, &["relname"]),
@@ -268,6 +284,7 @@ pub(super) fn default_values(name: &str) -> &'static [Datum] {
     match name {
         "verify_heapam" => amcheck::defaults(),
         "pg_prewarm" => prewarm::defaults(),
+        "pg_stat_statements_reset" => statements::defaults(),
         _ => &[],
     }
 }
@@ -278,6 +295,8 @@ fn shown(value: &Datum, ty: Oid) -> String {
         Datum::Null => format!("NULL::{}", types::format_type(ty, -1)),
         Datum::Text(text) => format!("'{}'::{}", text.as_str(), types::format_type(ty, -1)),
         Datum::Bool(yes) => yes.to_string(),
+        Datum::Oid(oid) => oid.to_string(),
+        Datum::Int8(n) => n.to_string(),
         other => format!("{other:?}"),
     }
 }
