@@ -9,18 +9,17 @@
 //!
 //! # Invariants
 //! Of a constant the type counts and nothing else, and a list of two constants or more counts as one list, however long. A table counts by
-//! its name and its schema's (temporary ones by their name), not its OID: `queryid` outlives DROP and CREATE. Of a view its name counts
-//! and not its query.
+//! its name, whatever its schema, not by its OID: `queryid` outlives DROP and CREATE, and is one for the schemas of all tenants. Of a view its
+//! name counts and not its query.
 //!
 //! # Differs from PostgreSQL
-//! PostgreSQL 18 takes tables of one name in different schemas for one. Identifiers are other numbers than PostgreSQL's. A column that
-//! INSERT fills by its default counts with that.
+//! Identifiers are other numbers than PostgreSQL's. A column that INSERT fills by its default counts with that.
 
 use super::hash::Hash;
 use crate::query::Query;
 use crate::session::SessionState;
 use base::Oid;
-use engine::catalog::model::{CatalogView, RelationPersistence};
+use engine::catalog::model::CatalogView;
 use serde::ser::{self, Serialize};
 use std::fmt;
 
@@ -103,13 +102,10 @@ impl Jumble<'_> {
         query.ctes.iter().for_each(|cte| self.named(&cte.query));
     }
 
-    /// A relation by its names.
+    /// A relation by its name.
     fn relation(&mut self, oid: u64) {
         let known = self.state.table_by_oid(Oid(u32::try_from(oid).unwrap_or(0)));
         let Ok(Some(table)) = known else { return self.hash.number(oid) };
-        if table.persistence != RelationPersistence::Temporary {
-            self.hash.text(&table.namespace_name);
-        }
         self.hash.text(&table.name);
     }
 
