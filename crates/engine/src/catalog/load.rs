@@ -170,6 +170,7 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                     Datum::Int2(t) => Some(*t),
                     _ => None,
                 },
+                acl: r.texts("attacl"),
             };
             if let Some(own) =
                 catalog.and_then(|c| c.columns.iter().find(|c| c.name == column.name))

@@ -126,6 +126,8 @@ pub struct Column {
     pub align: u8,
     /// `attstattarget`
     pub statistics_target: Option<i16>,
+    /// `attacl`: who may do what with it beside what they may with the table.
+    pub acl: Option<Vec<String>>,
 }
 
 /// When a generated column's values are worked out (`pg_attribute.attgenerated`).

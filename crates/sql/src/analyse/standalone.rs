@@ -114,6 +114,7 @@ pub fn analyse_domain_check(
             column_names: vec!["value".to_owned()],
             column_types: vec![ty],
             required_privileges: 0,
+            used: None,
             check_as: 0,
             lateral: false,
         });

@@ -316,6 +316,7 @@ impl Ddl<'_> {
             ("pg_type", "typacl"),
             ("pg_default_acl", "defaclacl"),
             ("pg_init_privs", "initprivs"),
+            ("pg_attribute", "attacl"),
         ];
         rename_in_acls(&rows, &shared, old, new)?;
         rename_in_acls(&rows, &own, old, new)?;

@@ -36,6 +36,7 @@ fn column(number: i32, name: &str, ty: TypeRef) -> Column {
         len: -1,
         align: 4,
         statistics_target: None,
+        acl: None,
         declared: ty.oid,
         domain_default: None,
         may_hold_null: false,
