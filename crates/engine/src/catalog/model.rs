@@ -195,6 +195,8 @@ pub struct IndexColumn {
     pub ty: TypeRef,
     /// `pg_opclass.oid`
     pub opclass: Oid,
+    /// `pg_collation.oid` of a key, if its type has one.
+    pub collation: Oid,
     /// DESC
     pub descending: bool,
     /// NULLS FIRST

@@ -13,6 +13,7 @@
 mod aggregates;
 mod calls;
 mod coerce;
+pub(crate) mod collation;
 mod comparisons;
 mod dml;
 mod dml_parts;

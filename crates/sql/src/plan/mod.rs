@@ -344,6 +344,8 @@ pub struct TidBound {
 pub struct TableScan {
     /// The table.
     pub table: Arc<Table>,
+    /// Which of [`Plan::names`] it is.
+    pub rte: usize,
     /// Its name in the query.
     pub alias: String,
     /// Columns that the scan's row consists of (negative: system columns).

@@ -212,7 +212,7 @@ fn functions_have_names_for_what_they_take() {
         ),
         (
             "SELECT name, version, installed FROM pg_available_extension_versions WHERE name LIKE 'pg%' ORDER BY 1",
-            "pg_buffercache|1.6|f\npg_freespacemap|1.3|t\npg_prewarm|1.2|f\npg_visibility|1.2|f\npgstattuple|1.5|t",
+            "pg_buffercache|1.6|f\npg_freespacemap|1.3|t\npg_prewarm|1.2|f\npg_visibility|1.2|f\npgrowlocks|1.2|f\npgstattuple|1.5|t",
         ),
         ("SELECT * FROM pg_freespace('t_pkey')", "0|0\n1|0"),
         ("SELECT pg_freespace('t_pkey', 0)", "0"),

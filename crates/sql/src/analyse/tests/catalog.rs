@@ -108,6 +108,7 @@ fn primary_key(oid: u32, t: &Table, keys: &[i32]) -> Arc<Index> {
                 expr: None,
                 ty: t.columns[*k as usize - 1].ty,
                 opclass: Oid(1978),
+                collation: Oid::INVALID,
                 descending: false,
                 nulls_first: false,
                 name: t.columns[*k as usize - 1].name.clone(),

@@ -151,6 +151,7 @@ impl Db {
                     expr: None,
                     ty: c.ty,
                     opclass: types::registry::default_btree_class(c.ty.oid).unwrap().oid,
+                    collation: Oid::INVALID,
                     descending,
                     nulls_first: descending,
                     name: n.to_owned(),
