@@ -86,7 +86,7 @@ fn collations_of_keys_are_kept() {
         "CREATE INDEX i8 ON t ((x COLLATE \"C\"))",
         "CREATE TABLE u (LIKE t INCLUDING INDEXES)",
     ]);
-    let defs = "SELECT indexrelid::regclass, indcollation, substr(pg_get_indexdef(indexrelid), 17) FROM pg_index WHERE indrelid = 't'::regclass ORDER BY indexrelid";
+    let defs = "SELECT indexrelid::regclass, indcollation, substr(pg_get_indexdef(indexrelid), 20) FROM pg_index WHERE indrelid = 't'::regclass ORDER BY indexrelid";
     s.check(&[
         (
             defs,
@@ -129,7 +129,7 @@ fn renaming_a_column_leaves_indexes_as_they_are() {
             "i|b\ni|a\nt_pkey|a",
         ),
         ("SELECT pg_get_indexdef('i'::regclass)", "CREATE INDEX i ON public.t USING btree (a) INCLUDE (c)"),
-        ("ALTER INDEX i RENAME COLUMN b TO x", "42601 syntax error at or near \"column\""),
+        ("ALTER INDEX i RENAME COLUMN b TO x", "42601 syntax error at or near \"COLUMN\""),
         ("INSERT INTO t VALUES (1, 1), (1, 2)", "23505 duplicate key value violates unique constraint \"t_pkey\"\nKey (c)=(1) already exists."),
         ("UPDATE t SET a.x = 1", "42804 cannot assign to field \"x\" of column \"a\" because its type integer is not a composite type"),
     ]);
