@@ -1,8 +1,8 @@
-//! Privileges on relations and schemas.
-//!
-//! # Differs from PostgreSQL
-//! Column privileges are not kept; roles' membership is followed with INHERIT.
+//! Privileges on relations, their columns and schemas. Roles' membership is followed with INHERIT.
 
+pub(crate) mod column_acls;
+
+use crate::query::UsedColumns;
 use crate::session::SessionState;
 use base::{Oid, Result, bail};
 use engine::catalog::load::RowSource;
@@ -44,6 +44,8 @@ pub const REFERENCES: u32 = 32;
 pub const MAINTAIN: u32 = 128;
 /// Every privilege there is on a table.
 pub const ALL_OF_TABLE: u32 = 255;
+/// Every privilege there is on a column.
+pub const ALL_OF_COLUMN: u32 = SELECT | INSERT | UPDATE | REFERENCES;
 /// USAGE's bit.
 pub const USAGE: u32 = 256;
 /// CREATE's bit.
@@ -466,15 +468,55 @@ pub fn check_reindex_all(
 /// # Errors
 /// `42501`
 pub fn check_table(state: &SessionState, table: &Table, wanted: u32, check_as: Oid) -> Result<()> {
+    check_columns(state, table, wanted, None, check_as)
+}
+
+/// As [`check_table`], privileges on each of the columns used, if they are known, doing for those that there are none of on the table.
+///
+/// # Errors
+/// `42501`
+pub fn check_columns(
+    state: &SessionState,
+    table: &Table,
+    wanted: u32,
+    used: Option<&UsedColumns>,
+    check_as: Oid,
+) -> Result<()> {
     let role = if check_as.is_valid() { check_as } else { state.current_user.borrow().oid };
     if is_superuser(state, role)? {
         return Ok(());
     }
-    let has = table_privileges(state, role, table)?;
-    if has & wanted == wanted {
+    let lacks = wanted & !table_privileges(state, role, table)?;
+    if lacks == 0 {
         return Ok(());
     }
+    if let Some(used) = used
+        && lacks & !(SELECT | INSERT | UPDATE) == 0
+        && lacks & closed(table.oid, table.kind) == 0
+    {
+        let columns = column_acls::Columns::of(state, role, table)?;
+        let lists = [(SELECT, &used.read), (INSERT, &used.inserted), (UPDATE, &used.updated)];
+        if lists.iter().all(|(bit, list)| lacks & bit == 0 || columns.have(*bit, list)) {
+            return Ok(());
+        }
+    }
     bail!(INSUFFICIENT_PRIVILEGE, "permission denied for {} {}", noun(table.kind), table.name)
+}
+
+/// Fails unless the current user may refer to these columns of `table`, or to all of it.
+///
+/// # Errors
+/// `42501`
+pub fn check_references(state: &SessionState, table: &Table, columns: &[i32]) -> Result<()> {
+    let checked = check_table(state, table, REFERENCES, Oid::INVALID);
+    if checked.is_ok() {
+        return Ok(());
+    }
+    let role = state.current_user.borrow().oid;
+    match column_acls::Columns::of(state, role, table)?.have(REFERENCES, columns) {
+        true => Ok(()),
+        false => checked,
+    }
 }
 
 /// Fails unless the current user owns `table`.

@@ -259,13 +259,54 @@ pub struct RangeTableEntry {
     pub column_types: Vec<TypeRef>,
     /// Privileges needed on it (bits: 1 SELECT, 2 INSERT, 4 UPDATE, 8 DELETE), checked at execution.
     pub required_privileges: u32,
+    /// The columns that it is about. None: not known, as of views from before that was noted, and privileges on columns do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Box<UsedColumns>>,
     /// Whose privileges are checked (a view's owner), 0 the current user.
     pub check_as: u32,
     /// LATERAL: may refer to entries on its left.
     pub lateral: bool,
 }
 
+/// Columns of a relation (0: the whole row), of each of which a privilege on it does where there is none on the relation. Where
+/// none is named one on any column does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedColumns {
+    /// Those read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<i32>,
+    /// Those that INSERT names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inserted: Vec<i32>,
+    /// Those that SET names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub updated: Vec<i32>,
+}
+
+impl UsedColumns {
+    /// These are read, and nothing is written.
+    pub(crate) fn reading(columns: &[i32]) -> UsedColumns {
+        UsedColumns { read: columns.to_vec(), ..UsedColumns::default() }
+    }
+
+    /// Adds columns to a list, once.
+    pub(crate) fn add(list: &mut Vec<i32>, columns: impl IntoIterator<Item = i32>) {
+        for column in columns {
+            if !list.contains(&column) {
+                list.push(column);
+            }
+        }
+    }
+}
+
 impl RangeTableEntry {
+    /// Notes columns that are read.
+    pub(crate) fn reads(&mut self, columns: impl IntoIterator<Item = i32>) {
+        if let Some(used) = &mut self.used {
+            UsedColumns::add(&mut used.read, columns);
+        }
+    }
+
     /// The table or view whose row type its rows have.
     pub(crate) fn described_by(&self) -> Option<u32> {
         match self.kind {

@@ -3,6 +3,7 @@
 use crate::client::{Notice, Severity};
 use crate::exec::foreign_key::AfterCheck;
 use crate::exec::{CheckList, CheckMark, RelationAccess};
+use crate::query::UsedColumns;
 use crate::session::{Lent, OpenRelation, SessionState};
 use base::{Error, Oid, Result, SqlError, Tid, bail};
 use btree::Btree;
@@ -283,14 +284,20 @@ impl RelationAccess for SessionState {
         crate::sequence::next_value(self, sequence)
     }
 
-    fn check_privileges(&self, table: &Table, privileges: u32, check_as: u32) -> Result<()> {
+    fn check_privileges(
+        &self,
+        table: &Table,
+        privileges: u32,
+        used: Option<&UsedColumns>,
+        check_as: u32,
+    ) -> Result<()> {
         if self.reads_all() {
             return Ok(());
         }
         if table.kind != RelationKind::View {
             check_own(self, table, "access temporary tables")?;
         }
-        crate::acl::check_table(self, table, privileges, Oid(check_as))
+        crate::acl::check_columns(self, table, privileges, used, Oid(check_as))
     }
 
     fn current_of(&self, cursor: &str, table: &Table) -> Result<Option<Tid>> {

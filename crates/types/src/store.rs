@@ -233,8 +233,10 @@ fn slow(type_oid: Oid, bytes: &[u8]) -> Result<Option<Datum>> {
             utf8(&bytes[..end]).map(Datum::Text)
         }
         CSTRING | UNKNOWN => utf8(bytes.strip_suffix(b"\0").unwrap_or(bytes)).map(Datum::Text),
-        JSON | JSONPATH | XML | PG_NODE_TREE | REFCURSOR | ACLITEM | INET | CIDR | BIT | VARBIT
-        | PG_SNAPSHOT | TXID_SNAPSHOT => utf8(bytes).map(Datum::Text),
+        JSON | JSONPATH | XML | PG_NODE_TREE | PG_NDISTINCT | PG_DEPENDENCIES | REFCURSOR
+        | ACLITEM | INET | CIDR | BIT | VARBIT | PG_SNAPSHOT | TXID_SNAPSHOT => {
+            utf8(bytes).map(Datum::Text)
+        }
         BYTEA => Some(Datum::Bytea(Arc::from(bytes))),
         DATE => r.array().map(|b| Datum::Date(i32::from_le_bytes(b))),
         TIME => r.array().map(|b| Datum::Time(i64::from_le_bytes(b))),

@@ -1,7 +1,7 @@
 //! Extended statistics: what `pg_statistic_ext` and `pg_statistic_ext_data` say, read and written.
 //!
 //! # Layout
-//! Columns are known by their numbers, expressions by -1, -2, … `stxdndistinct` and `stxddependencies` hold, as bytes, the text that
+//! Columns are known by their numbers, expressions by -1, -2, … `stxdndistinct` and `stxddependencies` hold the text that
 //! PostgreSQL prints of its own; `stxdmcv` and the elements of `stxdexpr` are JSON, as other trees are.
 //!
 //! # Invariants
@@ -240,12 +240,9 @@ impl ExtendedData {
             Datum::Bytea(b) => Some(b.to_vec()),
             _ => None,
         };
-        let list = |name: &str| match bytes(name) {
-            Some(b) => {
-                let text = std::str::from_utf8(&b).ok().and_then(parse_list);
-                text.map(Some).ok_or_else(|| corrupt(name))
-            }
-            None => Ok(None),
+        let list = |name: &str| match row.get(name) {
+            Datum::Text(text) => parse_list(text).map(Some).ok_or_else(|| corrupt(name)),
+            _ => Ok(None),
         };
         let expressions = match row.get("stxdexpr") {
             Datum::Null => None,
@@ -268,6 +265,7 @@ impl ExtendedData {
     /// The row of `pg_statistic_ext_data`; `types` are those of the expressions.
     pub fn row(&self, object: Oid, types: &[Oid]) -> NewRow {
         let bytes = |b: Vec<u8>| Datum::Bytea(b.into());
+        let text = |t: Option<String>| t.map_or(Datum::Null, Datum::text);
         let list = self.expressions.as_ref().map(|list| {
             let one = |(s, ty): (&Option<Arc<ColumnStatistics>>, &Oid)| match s {
                 Some(s) => Datum::text(store_column(s, *ty)),
@@ -279,16 +277,8 @@ impl ExtendedData {
         NewRow::of("pg_statistic_ext_data")
             .oid("stxoid", object)
             .bool("stxdinherit", false)
-            .set(
-                "stxdndistinct",
-                self.distinct.as_ref().map_or(Datum::Null, |l| bytes(distinct_text(l).into())),
-            )
-            .set(
-                "stxddependencies",
-                self.dependencies
-                    .as_ref()
-                    .map_or(Datum::Null, |l| bytes(dependencies_text(l).into())),
-            )
+            .set("stxdndistinct", text(self.distinct.as_ref().map(|l| distinct_text(l))))
+            .set("stxddependencies", text(self.dependencies.as_ref().map(|l| dependencies_text(l))))
             .set("stxdmcv", self.common.as_ref().map_or(Datum::Null, |l| bytes(store_common(l))))
             .set("stxdexpr", list.unwrap_or_default())
     }

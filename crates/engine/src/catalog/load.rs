@@ -170,6 +170,7 @@ fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
                     Datum::Int2(t) => Some(*t),
                     _ => None,
                 },
+                acl: r.texts("attacl"),
             };
             if let Some(own) =
                 catalog.and_then(|c| c.columns.iter().find(|c| c.name == column.name))
@@ -259,6 +260,7 @@ fn index_columns(source: &dyn RowSource, row: &Row) -> Result<Vec<IndexColumn>> 
     };
     let mut exprs = exprs.into_iter();
     let (opclasses, flags) = (row.oids("indclass"), row.ints("indoption"));
+    let collations = row.oids("indcollation");
     Ok(row
         .ints("indkey")
         .iter()
@@ -269,6 +271,7 @@ fn index_columns(source: &dyn RowSource, row: &Row) -> Result<Vec<IndexColumn>> 
             expr: if *column == 0 { exprs.next() } else { None },
             ty: TypeRef { oid: attribute.oid("atttypid"), typmod: attribute.i32("atttypmod") },
             opclass: opclasses.get(i).copied().unwrap_or(Oid::INVALID),
+            collation: collations.get(i).copied().unwrap_or(Oid::INVALID),
             descending: flags.get(i).is_some_and(|f| f & 1 != 0),
             nulls_first: flags.get(i).is_some_and(|f| f & 2 != 0),
             name: attribute.text("attname").to_owned(),

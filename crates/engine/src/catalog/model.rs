@@ -126,6 +126,8 @@ pub struct Column {
     pub align: u8,
     /// `attstattarget`
     pub statistics_target: Option<i16>,
+    /// `attacl`: who may do what with it beside what they may with the table.
+    pub acl: Option<Vec<String>>,
 }
 
 /// When a generated column's values are worked out (`pg_attribute.attgenerated`).
@@ -193,6 +195,8 @@ pub struct IndexColumn {
     pub ty: TypeRef,
     /// `pg_opclass.oid`
     pub opclass: Oid,
+    /// `pg_collation.oid` of a key, if its type has one.
+    pub collation: Oid,
     /// DESC
     pub descending: bool,
     /// NULLS FIRST

@@ -8,7 +8,7 @@ use crate::parse::as_values;
 use crate::parse::ast::{
     self, AssignTarget, Delete, ExprKind, Insert, Loc, ObjectName, SetClause, TableRef, Update,
 };
-use crate::query::{Command, FromItem, Query, RangeTableEntry, RteKind, TargetEntry};
+use crate::query::{Command, FromItem, Query, RangeTableEntry, RteKind, TargetEntry, UsedColumns};
 use base::{Result, SqlError, SqlState, err};
 use engine::catalog::model::{Column, Identity, RelationKind, Table};
 use expr::tree::CallForm;
@@ -146,11 +146,24 @@ impl Analyser<'_> {
     }
 
     /// Whoever names columns of the target, as they are, were or will be, must be allowed to read it.
-    fn may_read(&mut self, images: Option<(usize, usize)>) {
-        let (old, new) = images.unwrap_or_default();
-        let level = self.level();
-        if level.seen.iter().any(|(rte, ..)| [0, old, new].contains(rte)) {
-            level.rtes[0].required_privileges |= 1;
+    pub(super) fn may_read(&mut self, images: Option<(usize, usize)>, excluded: Option<usize>) {
+        let rtes = &mut self.level().rtes;
+        let images = images.into_iter().flat_map(|(old, new)| [old, new]);
+        for image in images.chain(excluded) {
+            let read = rtes[image].used.take().map_or(Vec::new(), |used| used.read);
+            rtes[0].reads(read);
+        }
+        let target = &mut rtes[0];
+        if target.used.as_ref().is_some_and(|used| !used.read.is_empty()) {
+            target.required_privileges |= 1;
+        }
+    }
+
+    /// Whoever gives columns of the target values must be allowed to.
+    pub(super) fn writes(&mut self, columns: impl IntoIterator<Item = i32>, update: bool) {
+        if let Some(used) = &mut self.level().rtes[0].used {
+            let list = if update { &mut used.updated } else { &mut used.inserted };
+            UsedColumns::add(list, columns);
         }
     }
 
@@ -220,6 +233,9 @@ impl Analyser<'_> {
         let t = self.target(&s.table, alias.as_ref(), false, "insert into", privilege)?;
         self.level().overriding = s.overriding_system;
         let columns = self.insert_columns(s, &t)?;
+        if !s.columns.is_empty() {
+            self.writes(columns.iter().map(|c| c.column.number), false);
+        }
         let mut from = Vec::new();
         let mut given: Vec<Option<Expr>> = vec![None; t.columns.len()];
         let mut named = Vec::new();
@@ -259,7 +275,7 @@ impl Analyser<'_> {
         let item = self.target_item(&t);
         self.level().items.push(item);
         let (returning, images) = self.returning(&s.returning, &t)?;
-        self.may_read(images);
+        self.may_read(images, on_conflict.as_ref().and_then(|c| c.excluded_rte));
         let mut q = self.gather(Command::Insert);
         q.named = named;
         q.result_rte = Some(0);
@@ -321,6 +337,7 @@ impl Analyser<'_> {
     ) -> Result<Vec<Expr>> {
         let locs: Vec<Loc> = row.iter().map(|e| e.loc).collect();
         self.count_values(s, &locs, columns.len())?;
+        self.writes(columns[..row.len()].iter().map(|c| c.column.number), false);
         let saved = self.enter(clause);
         let mut out = Vec::with_capacity(row.len());
         for (e, given) in row.iter().zip(columns) {
@@ -372,6 +389,7 @@ impl Analyser<'_> {
             column_names: (1..=width).map(|i| format!("column{i}")).collect(),
             column_types: columns[..width].iter().map(Given::kept_as).collect(),
             required_privileges: 0,
+            used: None,
             check_as: 0,
             lateral: false,
         };
@@ -400,6 +418,7 @@ impl Analyser<'_> {
         };
         locs.resize(shown, source.loc);
         self.count_values(s, &locs, columns.len())?;
+        self.writes(columns[..shown].iter().map(|c| c.column.number), false);
         // Unknown literals take the column's type where they stand.
         let plain = q.set_operation.is_none();
         for (i, t) in q.targets.iter_mut().filter(|t| !t.hidden).enumerate() {
@@ -456,6 +475,7 @@ impl Analyser<'_> {
             }
         }
         self.enter(saved);
+        self.writes(out.iter().filter_map(|t| t.target_column), true);
         super::domains::check_changed_elements(&mut out, t);
         Ok(out)
     }
@@ -667,7 +687,7 @@ impl Analyser<'_> {
             targets.into_iter().filter(|e| is_view || !worked_out(e.target_column)).collect();
         let filter = self.changed_rows(s.filter.as_ref(), &t)?;
         let (returning, images) = self.returning(&s.returning, &t)?;
-        self.may_read(images);
+        self.may_read(images, None);
         let mut q = self.gather(Command::Update);
         q.named = named;
         q.result_rte = Some(0);
@@ -688,7 +708,7 @@ impl Analyser<'_> {
         let from = self.beside(&t, &s.using)?;
         let filter = self.changed_rows(s.filter.as_ref(), &t)?;
         let (returning, images) = self.returning(&s.returning, &t)?;
-        self.may_read(images);
+        self.may_read(images, None);
         let mut q = self.gather(Command::Delete);
         q.result_rte = Some(0);
         q.from = from;

@@ -80,6 +80,17 @@ impl Analyser<'_> {
         for step in &target.indirection {
             match step {
                 ast::Indirection::Index(index) => indexes.push(index.clone()),
+                ast::Indirection::Field(field)
+                    if indexes.is_empty() && c.declared < base::Oid::FIRST_NORMAL =>
+                {
+                    let e = err!(
+                        DATATYPE_MISMATCH,
+                        "cannot assign to field \"{field}\" of column \"{}\" because its type {} is not a composite type",
+                        c.name,
+                        super::coerce::name(c.ty.oid)
+                    );
+                    return self.at(target.loc, e);
+                }
                 ast::Indirection::Field(_) => {
                     return self.at(target.loc, base::Error::unsupported("assignment to a field"));
                 }

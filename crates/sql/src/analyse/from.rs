@@ -248,6 +248,7 @@ impl Analyser<'_> {
                 column_names: cte.columns.clone(),
                 column_types: cte.types.clone(),
                 required_privileges: 0,
+                used: None,
                 check_as: 0,
                 lateral: false,
             }));
@@ -340,6 +341,7 @@ impl Analyser<'_> {
             column_names: names,
             column_types: types,
             required_privileges: 0,
+            used: None,
             check_as: 0,
             lateral: true,
         };
@@ -432,6 +434,8 @@ impl Analyser<'_> {
             }
             let a = self.using_column(&lcols, n, "left", *at)?;
             let b = self.using_column(&rcols, n, "right", *at)?;
+            let here = self.levels.len() - 1;
+            [&a, &b].into_iter().for_each(|e| self.reads(here, e));
             tests.push(self.binary(&op("="), (a.clone(), *at), (b.clone(), *at), *at)?);
             columns.push((n.clone(), self.merged(kind, a, b, *at)?));
         }
@@ -496,6 +500,7 @@ impl Analyser<'_> {
             column_names: columns.iter().map(|(n, _)| n.clone()).collect(),
             column_types: columns.iter().map(|(_, e)| e.ty()).collect(),
             required_privileges: 0,
+            used: None,
             check_as: 0,
             lateral: false,
         };
@@ -635,6 +640,7 @@ pub(crate) fn table_entry(t: &Table, only: bool) -> RangeTableEntry {
         column_names: names,
         column_types: t.columns.iter().map(Column::declared).collect(),
         required_privileges: 1,
+        used: Some(Box::default()),
         check_as: 0,
         lateral: false,
     }
@@ -657,6 +663,7 @@ pub(crate) fn subquery_entry(query: Query, lateral: bool) -> RangeTableEntry {
         column_names,
         column_types,
         required_privileges: 0,
+        used: None,
         check_as: 0,
         lateral,
     }

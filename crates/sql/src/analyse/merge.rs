@@ -14,7 +14,7 @@ use crate::parse::as_values;
 use crate::parse::ast::{self, Loc};
 use crate::query::{
     Command, FromItem, Join, JoinKind, Merge, MergeAction, MergeClause, MergeWhen, Query,
-    RangeTableEntry, RteKind,
+    RangeTableEntry, RteKind, UsedColumns,
 };
 use base::{Oid, Result, SqlError, SqlState, err};
 use engine::catalog::model::{RelationKind, Table};
@@ -52,12 +52,12 @@ fn check_reachable(whens: &[ast::MergeWhen]) -> Result<()> {
 
 /// Privileges on the target (bits as in [`RangeTableEntry::required_privileges`]).
 fn privileges(whens: &[ast::MergeWhen]) -> u32 {
-    whens.iter().fold(1, |all, w| {
+    whens.iter().fold(0, |all, w| {
         all | match w.action {
             ast::MergeAction::Insert(_) => 2,
             ast::MergeAction::Update(_) => 4,
             ast::MergeAction::Delete => 8,
-            ast::MergeAction::Nothing => 0,
+            ast::MergeAction::Nothing => 1,
         }
     })
 }
@@ -82,6 +82,7 @@ impl Analyser<'_> {
             s.whens.iter().map(|w| self.merge_clause(w, &t)).collect::<Result<Vec<_>>>()?;
         let action_rte = self.action_entry();
         let (returning, images) = self.returning(&s.returning, &t)?;
+        self.may_read(images, None);
         // Rows with which nothing is done need not be in the join.
         let acts = |w: &ast::MergeWhen| !matches!(w.action, ast::MergeAction::Nothing);
         let has = |when| s.whens.iter().any(|w| w.when == when && acts(w));
@@ -104,7 +105,10 @@ impl Analyser<'_> {
             std::mem::swap(&mut left, &mut right);
         }
         let from = self.join_of(kind, left, right, Some(on.clone()));
+        let used = self.level().rtes[0].used.clone().unwrap_or_default();
         let mut q = self.gather(Command::Merge);
+        q.named = used.inserted;
+        UsedColumns::add(&mut q.named, used.updated);
         q.result_rte = Some(0);
         q.from = vec![from];
         q.returning = returning;
@@ -207,6 +211,7 @@ impl Analyser<'_> {
             column_names: columns.iter().map(|c| c.0.to_owned()).collect(),
             column_types: columns.iter().map(|c| TypeRef::of(c.1)).collect(),
             required_privileges: 0,
+            used: None,
             check_as: 0,
             lateral: false,
         };

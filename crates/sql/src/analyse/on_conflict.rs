@@ -56,6 +56,8 @@ impl Analyser<'_> {
                 match t.indexes.iter().find(|i| i.constraint.as_ref() == Some(cname)) {
                     // While it is rebuilt concurrently another index finds conflicts too.
                     Some(i) => {
+                        let keys = i.columns[..i.key_columns].iter().map(|c| c.column);
+                        self.level().rtes[0].reads(keys);
                         let twins = t
                             .indexes
                             .iter()
@@ -130,6 +132,7 @@ impl Analyser<'_> {
             let Some(c) = t.column(column) else {
                 return self.no_column(&target.column, e.loc);
             };
+            self.level().rtes[0].reads([c.number]);
             return Ok(Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty });
         }
         match &e.expr {

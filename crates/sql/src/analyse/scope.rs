@@ -68,12 +68,12 @@ const SYSTEM_COLUMNS: [(&str, i32, base::Oid); 6] = [
 ];
 
 /// Is it the name of a system column?
-pub(super) fn is_system_column(name: &str) -> bool {
+pub(crate) fn is_system_column(name: &str) -> bool {
     SYSTEM_COLUMNS.iter().any(|(n, ..)| *n == name)
 }
 
 /// The name of a system column.
-pub(super) fn system_column(number: i32) -> Option<&'static str> {
+pub(crate) fn system_column(number: i32) -> Option<&'static str> {
     SYSTEM_COLUMNS.iter().find(|(_, n, _)| *n == number).map(|(name, ..)| *name)
 }
 
@@ -158,6 +158,7 @@ impl Analyser<'_> {
     /// Notes where a column was named, and moves it `up` levels.
     fn seen(&mut self, mut e: Expr, up: usize, loc: Loc) -> Expr {
         let at = self.levels.len() - 1 - up;
+        self.reads(at, &e);
         if let Expr::Var { rte, column, .. } = e.as_plain()
             && !self.levels[at].in_aggregate
         {
@@ -170,6 +171,19 @@ impl Analyser<'_> {
             shift_expr_levels(&mut e, 0, up as i32);
         }
         e
+    }
+
+    /// Notes the columns of level `at` in an expression of it as read: whoever runs the statement must be allowed to.
+    pub(super) fn reads(&mut self, at: usize, e: &Expr) {
+        let rtes = &mut self.levels[at].rtes;
+        e.any(&mut |e| {
+            if let Expr::Var { levels_up: 0, rte, column, .. } = e
+                && let Some(entry) = rtes.get_mut(*rte)
+            {
+                entry.reads([*column]);
+            }
+            false
+        });
     }
 
     /// A bare name: a column, or None.

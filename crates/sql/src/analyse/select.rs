@@ -532,6 +532,7 @@ impl Analyser<'_> {
             column_names: names.clone(),
             column_types: types,
             required_privileges: 0,
+            used: None,
             check_as: 0,
             lateral: false,
         };

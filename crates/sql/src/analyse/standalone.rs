@@ -4,7 +4,7 @@ use super::scope::Item;
 use super::{Analyser, Clause, ParamTypes};
 use crate::parse::ast::{self, NO_LOC, TypeName};
 use crate::query::{RangeTableEntry, RteKind};
-use base::{Result, err};
+use base::{Oid, Result, err};
 use engine::catalog::model::{CatalogView, Table};
 use expr::tree::CallForm;
 use expr::{Expr, TypeRef};
@@ -114,6 +114,7 @@ pub fn analyse_domain_check(
             column_names: vec!["value".to_owned()],
             column_types: vec![ty],
             required_privileges: 0,
+            used: None,
             check_as: 0,
             lateral: false,
         });
@@ -228,6 +229,8 @@ pub struct IndexExpression {
     pub column: i32,
     /// The key's type.
     pub ty: TypeRef,
+    /// Its collation, if its type has one.
+    pub collation: Oid,
     /// The name PostgreSQL makes the index's name of.
     pub name: String,
 }
@@ -252,7 +255,8 @@ pub fn analyse_index_expr(
             let e = err!(UNDEFINED_COLUMN, "column \"{n}\" does not exist");
             return Err(crate::parse::error_at(source, e, NO_LOC));
         };
-        return Ok(IndexExpression { expr: None, column: c.number, ty: c.ty, name: n.clone() });
+        let (column, ty, collation, name) = (c.number, c.ty, c.collation, n.clone());
+        return Ok(IndexExpression { expr: None, column, ty, collation, name });
     }
     let Some(e) = &element.expr else {
         return Err(err!(INTERNAL_ERROR, "an index element is empty"));
@@ -270,13 +274,19 @@ pub fn analyse_index_expr(
         "?column?" => "expr".to_owned(),
         n => n.to_owned(),
     };
+    let collation = super::collation::of_expr(&x, table);
+    // `(x COLLATE y)` is no other key than `x COLLATE y`.
+    let mut x = x;
+    while let Expr::Collate { arg, .. } = x {
+        x = *arg;
+    }
     if let Expr::Var { column, ty, .. } = &x
         && *column > 0
     {
-        return Ok(IndexExpression { expr: None, column: *column, ty: *ty, name });
+        return Ok(IndexExpression { expr: None, column: *column, ty: *ty, collation, name });
     }
     let ty = x.ty();
-    Ok(IndexExpression { expr: Some(x), column: 0, ty, name })
+    Ok(IndexExpression { expr: Some(x), column: 0, ty, collation, name })
 }
 
 /// An expression of CREATE STATISTICS.

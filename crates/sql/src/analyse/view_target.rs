@@ -17,7 +17,9 @@ use crate::parse::ast::Loc;
 use crate::plan::query_walk::{
     nested_queries, shift_expr_levels, shift_query_levels, visit, visit_own,
 };
-use crate::query::{Command, MergeAction, Query, RangeTableEntry, RteKind, TargetEntry, ViewCheck};
+use crate::query::{
+    Command, MergeAction, Query, RangeTableEntry, RteKind, TargetEntry, UsedColumns, ViewCheck,
+};
 use crate::updatable::{self, CheckOption};
 use base::{Oid, Result, SqlError, SqlState, bail, err};
 use engine::catalog::model::{Column, RelationKind, Table};
@@ -529,6 +531,7 @@ fn put_below(
     entry.has_alias = shown.has_alias;
     entry.required_privileges = q.range_table[target].required_privileges;
     entry.check_as = if updatable::is_invoker(view) { 0 } else { view.owner.0 };
+    entry.used = written_below(&q.range_table[target], shown, query);
     let mut gone = std::mem::replace(&mut q.range_table[target], entry);
     let empty = Box::new(super::set_ops::empty_query());
     gone.kind = RteKind::Subquery { query: empty, view: view.oid.0 };
@@ -551,6 +554,23 @@ fn put_below(
         meanings.push(Meaning::of(query, base, rte, image));
     }
     meanings
+}
+
+/// The columns of the entry below a view that privileges are asked on: all that the view reads, and those that the statement writes.
+fn written_below(
+    written: &RangeTableEntry,
+    below: &RangeTableEntry,
+    view: &Query,
+) -> Option<Box<UsedColumns>> {
+    let (written, below) = (written.used.as_ref()?, below.used.as_ref()?);
+    let there = |columns: &[i32]| {
+        columns.iter().filter_map(|n| updatable::base_column(view, *n).ok()).collect()
+    };
+    Some(Box::new(UsedColumns {
+        read: below.read.clone(),
+        inserted: there(&written.inserted),
+        updated: there(&written.updated),
+    }))
 }
 
 /// The assignments are of the columns below.

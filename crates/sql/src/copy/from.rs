@@ -171,6 +171,7 @@ pub fn run(job: &Job<'_>, x: &ExecContext<'_>, input: Input<'_>) -> Result<u64> 
         defaults.push(default);
     }
     let mut writer = TableWriter::new(x, table)?;
+    writer.shows_only(job.columns.clone());
     writer.bulk(job.frozen);
     // Values of domains are asked for, NULL too.
     let domains = table.columns.iter().any(|c| !c.dropped && c.declared() != c.ty);

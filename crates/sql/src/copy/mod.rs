@@ -10,16 +10,19 @@ pub mod lines;
 pub mod options;
 pub mod to;
 
+use crate::acl::{INSERT, SELECT};
 use crate::client::{Client, CopyWireFormat, OutputColumn};
 use crate::maintenance::commands::{self, Command, copy as shown};
 use crate::parse::ast::{ObjectName, QueryStatement};
 use crate::parse::utility::{Copy, CopySource, CopyTarget};
 use crate::parse::{Parsed, Statement};
-use crate::session::Session;
+use crate::query::UsedColumns;
 use crate::session::run::{exec_context, work_mem_bytes};
+use crate::session::{Session, SessionState};
 use crate::system::names::{quote_identifier, relation_name};
 use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::model::{CatalogView, RelationKind, Table};
+use expr::Expr;
 use options::{CopyOptions, Format};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -128,8 +131,6 @@ impl Session {
             Some(table) => table,
             None => bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
         };
-        crate::acl::check_table(&state, &table, 2, Oid::INVALID)?;
-        check_writable(&table)?;
         let columns = column_numbers(&table, columns)?;
         let filter = match &copy.filter {
             None => None,
@@ -138,6 +139,8 @@ impl Session {
                 Some(crate::analyse::analyse_copy_filter(e, &table, source, state.as_ref(), env)?)
             }
         };
+        check_may_load(&state, &table, &columns, filter.as_ref())?;
+        check_writable(&table)?;
         let env = Rc::clone(self.env());
         let txn = state.txn()?;
         let snapshot = txn.take_snapshot();
@@ -323,6 +326,26 @@ fn check_readable(table: &Table) -> Result<()> {
         RelationKind::PartitionedTable => refuse("partitioned table"),
         _ => bail!(WRONG_OBJECT_TYPE, "cannot copy from non-table relation \"{name}\""),
     }
+}
+
+/// Whoever loads a table must be allowed to insert into its columns, and to read those that WHERE names.
+fn check_may_load(
+    state: &SessionState,
+    table: &Table,
+    columns: &[i32],
+    filter: Option<&Expr>,
+) -> Result<()> {
+    let mut used = UsedColumns { inserted: columns.to_vec(), ..UsedColumns::default() };
+    if let Some(filter) = filter {
+        filter.any(&mut |e| {
+            if let Expr::Var { column, .. } = e {
+                UsedColumns::add(&mut used.read, [*column]);
+            }
+            false
+        });
+    }
+    let wanted = if used.read.is_empty() { INSERT } else { INSERT | SELECT };
+    crate::acl::check_columns(state, table, wanted, Some(&used), Oid::INVALID)
 }
 
 /// The columns named, or all.

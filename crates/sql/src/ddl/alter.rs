@@ -606,7 +606,8 @@ impl Ddl<'_> {
             relation::update_class(state, oid, |row| {
                 row.set("relowner", Datum::Oid(owner));
                 super::grant::hand_over(row, "relacl", &old, &new);
-            })
+            })?;
+            super::grant_columns::hand_over_columns(state, oid, &old, &new)
         };
         set(table.oid, table.owner)?;
         for index in &table.indexes {

@@ -9,7 +9,7 @@ use crate::parse::utility::{AlterTableAction as A, SequenceOption};
 use crate::session::Session;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{Check, Column, ForeignKey, Index, Table};
+use engine::catalog::model::{Check, Column, ForeignKey, Index, IndexColumn, Table};
 use engine::catalog::rows::Row;
 use expr::Expr;
 use std::sync::Arc;
@@ -411,12 +411,16 @@ impl Ddl<'_> {
             let exprs = self.retyped_exprs(table, changed, index, list)?;
             for (number, key) in (1i32..).zip(&index.columns) {
                 let made = exprs.iter().find(|(n, _)| *n == number).map(|(_, e)| e.ty());
-                let of = list.iter().find(|r| r.column.number == key.column).map(|r| r.new.base());
+                let retyping = list.iter().find(|r| r.column.number == key.column);
+                let of = retyping.map(|r| r.new.base());
                 let Some(new) = made.or(of).map(expr::TypeRef::base) else { continue };
+                let at = usize::try_from(number - 1).unwrap_or(0);
+                let collation = retyped_collation(table, key, new, retyping);
+                let collation = if at < index.key_columns { collation } else { Oid::INVALID };
                 relation::update_attribute(self.state(), index.oid, number, |row| {
                     set_type(row, new);
+                    row.set("attcollation", Datum::Oid(collation));
                 })?;
-                let at = usize::try_from(number - 1).unwrap_or(0);
                 if at < index.key_columns {
                     let opclass = retyped_class(key, new)?;
                     let state = self.state();
@@ -427,6 +431,11 @@ impl Ddl<'_> {
                         let mut classes = row.oids("indclass");
                         classes[at] = opclass;
                         row.set("indclass", engine::catalog::rows::oid_array(&classes));
+                        let mut collations = row.oids("indcollation");
+                        if let Some(old) = collations.get_mut(at) {
+                            *old = collation;
+                            row.set("indcollation", engine::catalog::rows::oid_array(&collations));
+                        }
                         rows.update(&row)?;
                     }
                 }
@@ -473,6 +482,22 @@ impl Ddl<'_> {
             self.set_stored("pg_index", "indexrelid", index.oid, "indexprs", &exprs)?;
         }
         Ok(made)
+    }
+}
+
+/// The collation of a key of another type: its own if it was written, else the column's.
+fn retyped_collation(
+    table: &Table,
+    key: &IndexColumn,
+    new: expr::TypeRef,
+    retyping: Option<&Retyping>,
+) -> Oid {
+    let default = types::type_info(new.oid).map_or(Oid::INVALID, |i| i.collation);
+    let was = table.columns.iter().find(|c| c.number == key.column).map(|c| c.collation);
+    match retyping {
+        Some(r) if was == Some(key.collation) => r.collation,
+        _ if default.is_valid() && key.collation.is_valid() => key.collation,
+        _ => default,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Ddl;
 use super::role::{denied, roles_changed};
 use crate::parse::utility::RoleName;
+use crate::system::names::relation_name;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
@@ -12,9 +13,11 @@ use txn::LockMode;
 use types::Datum;
 
 /// The catalogs of one database that tell of roles: whose owner is in which column, and what was granted.
-const ROLES_IN: [(&str, &str, Option<&str>); 6] = [
+const ROLES_IN: [(&str, &str, Option<&str>); 7] = [
     ("pg_namespace", "nspowner", Some("nspacl")),
     ("pg_class", "relowner", Some("relacl")),
+    // Of columns nobody is the owner.
+    ("pg_attribute", "", Some("attacl")),
     ("pg_type", "typowner", Some("typacl")),
     ("pg_statistic_ext", "stxowner", None),
     ("pg_extension", "extowner", None),
@@ -97,8 +100,11 @@ impl Ddl<'_> {
 
     /// Drops a role, which is locked and a member of nothing any more.
     fn drop_one_role(&self, oid: Oid, name: &str) -> Result<()> {
-        self.check_role_unused(oid, name)?;
-        self.check_role_unused_elsewhere(oid, name)?;
+        let mut uses = self.uses_of_role(oid, name)?;
+        uses.extend(self.uses_elsewhere(oid, name)?);
+        if !uses.is_empty() {
+            return Err(still_used(name, &uses));
+        }
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
@@ -123,8 +129,8 @@ impl Ddl<'_> {
         Ok(others.map(|r| (r.oid("oid"), r.text("datname").to_owned())).collect())
     }
 
-    /// Nothing in another database either.
-    fn check_role_unused_elsewhere(&self, role: Oid, name: &str) -> Result<()> {
+    /// In which other databases how much is owned by, or granted to, a role.
+    fn uses_elsewhere(&self, role: Oid, name: &str) -> Result<Vec<String>> {
         let state = self.state();
         let txn = state.txn()?;
         let mut lines = Vec::new();
@@ -144,7 +150,7 @@ impl Ddl<'_> {
                         _ => false,
                     };
                     let uses = !is_part
-                        && (row.oid(owner) == role
+                        && ((!owner.is_empty() && row.oid(owner) == role)
                             || acl.is_some_and(|acl| grants_to(&row, acl, name)));
                     count += usize::from(uses);
                 }
@@ -155,7 +161,7 @@ impl Ddl<'_> {
                 n => lines.push(format!("{n} objects in database {called}")),
             }
         }
-        if lines.is_empty() { Ok(()) } else { Err(still_used(name, &lines)) }
+        Ok(lines)
     }
 
     /// Keeps another database from being dropped while it is looked into; false if it has been.
@@ -168,8 +174,8 @@ impl Ddl<'_> {
         Ok(!state.catalog.rows(&txn).find("pg_database", &key)?.is_empty())
     }
 
-    /// Nothing may be owned by, or granted to, a role that is dropped.
-    fn check_role_unused(&self, role: Oid, name: &str) -> Result<()> {
+    /// What is owned by, or granted to, a role here.
+    fn uses_of_role(&self, role: Oid, name: &str) -> Result<Vec<String>> {
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);
@@ -205,7 +211,9 @@ impl Ddl<'_> {
                 lines.push(format!("privileges for {}", what()?));
             }
         }
-        for row in rows.scan("pg_class")? {
+        let mut relations = rows.scan("pg_class")?;
+        relations.sort_by_key(|row| row.oid("oid"));
+        for row in relations {
             let Some(kind) = engine::catalog::model::RelationKind::from_letter(row.char("relkind"))
             else {
                 continue;
@@ -214,10 +222,20 @@ impl Ddl<'_> {
             if matches!(row.char("relkind"), b'i' | b't') {
                 continue;
             }
+            let shown = || -> Result<String> {
+                let table = state.table_by_oid(row.oid("oid"))?;
+                Ok(table.map(|t| relation_name(state, &t)).unwrap_or_default())
+            };
             if row.oid("relowner") == role {
-                lines.push(format!("owner of {noun} {}", row.text("relname")));
+                lines.push(format!("owner of {noun} {}", shown()?));
             } else if granted(&row, "relacl") {
-                lines.push(format!("privileges for {noun} {}", row.text("relname")));
+                lines.push(format!("privileges for {noun} {}", shown()?));
+            }
+            for column in rows.find("pg_attribute", &[("attrelid", Datum::Oid(row.oid("oid")))])? {
+                if granted(&column, "attacl") {
+                    let column = column.text("attname");
+                    lines.push(format!("privileges for column {column} of {noun} {}", shown()?));
+                }
             }
         }
         // Tables' row types and array types go by what they belong to.
@@ -236,9 +254,6 @@ impl Ddl<'_> {
         for row in rows.scan("pg_extension")?.iter().filter(|r| r.oid("extowner") == role) {
             lines.push(format!("owner of extension {}", row.text("extname")));
         }
-        if lines.is_empty() {
-            return Ok(());
-        }
-        Err(still_used(name, &lines))
+        Ok(lines)
     }
 }

@@ -28,7 +28,11 @@ impl Ddl<'_> {
             }
             super::refuse_catalog(&found)?;
             check_persistence(table, &found)?;
-            crate::acl::check_table(state, &found, crate::acl::REFERENCES, Oid::INVALID)?;
+            crate::acl::check_references(
+                state,
+                &found,
+                &referenced_key(&found, &references.columns)?.0,
+            )?;
             Ok(found)
         })?;
         let from = foreign_columns(table, columns)?;

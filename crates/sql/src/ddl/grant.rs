@@ -1,7 +1,7 @@
-//! GRANT and REVOKE on relations, schemas, databases and types.
+//! GRANT and REVOKE on relations, schemas, databases and types. On columns: `grant_columns.rs`.
 //!
 //! # Differs from PostgreSQL
-//! Column privileges and those on functions and languages are not kept. USAGE of types and domains is kept, and not asked for.
+//! Privileges on functions and languages are not kept. USAGE of types and domains is kept, and not asked for.
 
 use super::Ddl;
 use super::grant_chain::{Chain, Change};
@@ -31,7 +31,7 @@ enum On {
 }
 
 /// What came of changing an object's privileges.
-enum Granted {
+pub(super) enum Granted {
     Done,
     /// There is no such object.
     Gone,
@@ -197,7 +197,11 @@ impl Ddl<'_> {
         let (mut bits, mut others) = (0, false);
         for (word, columns) in list {
             if !columns.is_empty() {
-                return Err(Error::unsupported("column privileges"));
+                if called_table || matches!(statement.object, GrantObject::AllTablesInSchema(_)) {
+                    continue;
+                }
+                let text = "column privileges are only valid for relations";
+                return Err(base::SqlError::new(SqlState(*b"0LP01"), text).into());
             }
             let upper = if word == "temp" { "TEMPORARY".to_owned() } else { word.to_uppercase() };
             let Some((bit, ..)) = PRIVILEGES.iter().find(|p| p.2 == upper) else {
@@ -223,9 +227,25 @@ impl Ddl<'_> {
 
     /// False if there is no such object. Of two who change its privileges, the second goes by what the first has made of them.
     fn grant_one(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<bool> {
+        let (wanted, _) = self.wanted(statement, on)?;
+        if !matches!(on, On::Table | On::Sequence) {
+            return self.until_unchanged(|ddl| ddl.grant_by_row(statement, on, oid, wanted));
+        }
+        crate::relations::lock(self.state(), oid, GRANTS)?;
+        let Some(before) = self.state().table_by_oid(oid)? else { return Ok(false) };
+        let done = wanted == 0
+            || self.until_unchanged(|ddl| ddl.grant_by_row(statement, on, oid, wanted))?;
+        Ok(done && self.grant_columns(statement, &before, wanted)?)
+    }
+
+    /// Does `change` until nobody else has changed the row meanwhile; false if there is none.
+    pub(super) fn until_unchanged(
+        &mut self,
+        mut change: impl FnMut(&mut Self) -> Result<Granted>,
+    ) -> Result<bool> {
         let mut seen = None;
         loop {
-            match self.grant_by_row(statement, on, oid)? {
+            match change(self)? {
                 Granted::Done => return Ok(true),
                 Granted::Gone => return Ok(false),
                 Granted::Changed(tid) if seen == Some(tid) => {
@@ -236,8 +256,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn grant_by_row(&mut self, statement: &Grant, on: On, oid: Oid) -> Result<Granted> {
-        let (wanted, _) = self.wanted(statement, on)?;
+    fn grant_by_row(&mut self, statement: &Grant, on: On, oid: Oid, all: u32) -> Result<Granted> {
         let state = self.state();
         let (catalog, name_column, owner_column, acl_column) = on.columns();
         if catalog == "pg_class" {
@@ -254,15 +273,12 @@ impl Ddl<'_> {
         super::lock_role(state, owner)?;
         super::lock_role(state, state.current_user.borrow().oid)?;
         let owner_name = state.role_name(owner)?.unwrap_or_default();
-        let roles_of = |name: &str| self.names_of_roles(name);
-        let chain = Chain { owner: &owner_name.clone(), roles_of: &roles_of };
         let mut items = items_of(&row, acl_column, &owner_name, on);
-        let all = wanted;
         let (grantor, wanted) = match state.is_superuser() {
-            true => (owner_name, all),
+            true => (owner_name.clone(), all),
             false => {
                 let (grantor, may) = self.best_grantor(&items, all, owner)?;
-                if may == 0 && !self.has_any(&items)? {
+                if may == 0 && !self.has_any(&items, u32::MAX)? {
                     let noun = if on == On::Table { "table" } else { on.noun() };
                     bail!(
                         INSUFFICIENT_PRIVILEGE,
@@ -273,6 +289,35 @@ impl Ddl<'_> {
                 (grantor, may & all)
             }
         };
+        self.change_items(statement, &mut items, &owner_name, &grantor, wanted)?;
+        let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
+        row.set(acl_column, acl(&texts));
+        if !rows.update_unless_changed(&row)? {
+            return Ok(Granted::Changed(row.tid));
+        }
+        state.catalog.changed(oid);
+        let lacks = all & !wanted;
+        if wanted == 0 || (lacks != 0 && statement.privileges.is_some()) {
+            let name = format!("\"{}\"", row.text(name_column));
+            drop(rows);
+            drop(txn);
+            self.warn_of_grant(statement.grant, wanted == 0, &name)?;
+        }
+        Ok(Granted::Done)
+    }
+
+    /// Does to an ACL what the statement says, for each of its grantees.
+    pub(super) fn change_items(
+        &self,
+        statement: &Grant,
+        items: &mut Vec<AclItem>,
+        owner: &str,
+        grantor: &str,
+        wanted: u32,
+    ) -> Result<()> {
+        let state = self.state();
+        let roles_of = |name: &str| self.names_of_roles(name);
+        let chain = Chain { owner, roles_of: &roles_of };
         for grantee in &statement.grantees {
             let name = match grantee {
                 RoleName::Public => String::new(),
@@ -283,7 +328,7 @@ impl Ddl<'_> {
                 }
             };
             let option = statement.grant_option;
-            let change = Change { grantee: &name, grantor: &grantor, bits: wanted, option };
+            let change = Change { grantee: &name, grantor, bits: wanted, option };
             if statement.grant {
                 if option && name.is_empty() {
                     return Err(base::SqlError::new(
@@ -292,25 +337,12 @@ impl Ddl<'_> {
                     )
                     .into());
                 }
-                chain.grant(&mut items, change)?;
+                chain.grant(items, change)?;
             } else {
-                chain.revoke(&mut items, change, statement.cascade)?;
+                chain.revoke(items, change, statement.cascade)?;
             }
         }
-        let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
-        row.set(acl_column, acl(&texts));
-        if !rows.update_unless_changed(&row)? {
-            return Ok(Granted::Changed(row.tid));
-        }
-        state.catalog.changed(oid);
-        let lacks = all & !wanted;
-        if wanted == 0 || (lacks != 0 && statement.privileges.is_some()) {
-            let name = row.text(name_column).to_owned();
-            drop(rows);
-            drop(txn);
-            self.warn_of_grant(statement.grant, wanted == 0, &name)?;
-        }
-        Ok(Granted::Done)
+        Ok(())
     }
 
     /// A sequence may be called a table, and then more may be named than it has.
@@ -323,22 +355,27 @@ impl Ddl<'_> {
         self.client.notice(&notice)
     }
 
-    /// PostgreSQL's warning that not all was granted or revoked.
-    fn warn_of_grant(&mut self, grant: bool, nothing: bool, name: &str) -> Result<()> {
+    /// PostgreSQL's warning that not all was granted or revoked; `name`: on what, in quotes.
+    pub(super) fn warn_of_grant(&mut self, grant: bool, nothing: bool, name: &str) -> Result<()> {
         let (state, text) = match (grant, nothing) {
             (true, true) => (*b"01007", "no privileges were granted for"),
             (true, false) => (*b"01007", "not all privileges were granted for"),
             (false, true) => (*b"01006", "no privileges could be revoked for"),
             (false, false) => (*b"01006", "not all privileges could be revoked for"),
         };
-        let mut notice = Notice::new(Severity::Warning, format!("{text} \"{name}\""));
+        let mut notice = Notice::new(Severity::Warning, format!("{text} {name}"));
         notice.body.state = SqlState(state);
         self.client.notice(&notice)
     }
 
     /// Of the roles whose privileges the current user has, the one that may grant the most of `wanted`, and what that is: itself if it
     /// is no worse. The owner may grant all.
-    fn best_grantor(&self, items: &[AclItem], wanted: u32, owner: Oid) -> Result<(String, u32)> {
+    pub(super) fn best_grantor(
+        &self,
+        items: &[AclItem],
+        wanted: u32,
+        owner: Oid,
+    ) -> Result<(String, u32)> {
         let state = self.state();
         let me = state.current_user.borrow().oid;
         let mut others: Vec<Oid> = crate::acl::roles_of(state, me)?.into_iter().collect();
@@ -368,15 +405,15 @@ impl Ddl<'_> {
         Ok(names)
     }
 
-    /// Has the current user any privilege?
-    fn has_any(&self, items: &[AclItem]) -> Result<bool> {
+    /// Has the current user any of these privileges?
+    pub(super) fn has_any(&self, items: &[AclItem], bits: u32) -> Result<bool> {
         let state = self.state();
         let me = state.current_user.borrow().oid;
         let mut names = vec![String::new()];
         for role in crate::acl::roles_of(state, me)? {
             names.extend(state.role_name(role)?);
         }
-        Ok(items.iter().any(|i| i.privileges != 0 && names.contains(&i.grantee)))
+        Ok(items.iter().any(|i| i.privileges & bits != 0 && names.contains(&i.grantee)))
     }
 }
 

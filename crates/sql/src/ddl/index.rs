@@ -201,12 +201,13 @@ impl Ddl<'_> {
             self.state(),
             self.session.env().as_ref(),
         )?;
-        let IndexExpression { expr, column, ty, name } = analysed;
-        if key {
-            check_collation(element, ty.oid)?;
+        let IndexExpression { expr, column, ty, collation, name } = analysed;
+        let collation = if key {
+            collation_in(element, ty.oid)?.unwrap_or(collation)
         } else {
             check_included(element)?;
-        }
+            Oid::INVALID
+        };
         // What is only carried along need not be comparable.
         let opclass = if key { opclass(ty, element.opclass.as_deref())? } else { Oid::INVALID };
         Ok(IndexColumnRow {
@@ -215,7 +216,7 @@ impl Ddl<'_> {
             expr,
             ty,
             opclass,
-            collation: types::type_info(ty.oid).map_or(Oid::INVALID, |i| i.collation),
+            collation,
             descending: element.descending,
             nulls_first: element.nulls_first.unwrap_or(element.descending),
         })
@@ -298,14 +299,14 @@ impl Ddl<'_> {
     }
 }
 
-/// A collation is one that there is, and of a type that has one. (All are in the order of code points.)
-fn check_collation(element: &IndexElement, ty: Oid) -> Result<()> {
-    let Some(names) = &element.collation else { return Ok(()) };
+/// The collation that is written: one that there is, and of a type that has one. (All are in the order of code points.)
+fn collation_in(element: &IndexElement, ty: Oid) -> Result<Option<Oid>> {
+    let Some(names) = &element.collation else { return Ok(None) };
     if !types::type_info(ty).is_some_and(|t| t.collation.is_valid()) {
         let ty = types::format_type(ty, -1);
         bail!(DATATYPE_MISMATCH, "collations are not supported by type {ty}");
     }
-    analyse::collation_of(names).map(|_| ())
+    analyse::collation_of(names).map(Some)
 }
 
 /// What INCLUDE names are columns, in no order.
@@ -352,6 +353,7 @@ fn describe(rows: &IndexRows) -> Index {
                 expr: c.expr.clone().map(Arc::new),
                 ty: c.ty,
                 opclass: c.opclass,
+                collation: c.collation,
                 descending: c.descending,
                 nulls_first: c.nulls_first,
                 name: c.name.clone(),

@@ -44,7 +44,9 @@ impl Ddl<'_> {
             // What is only carried along need not be comparable.
             let class = if rows.len() < columns.len() { opclass(ty, None)? } else { Oid::INVALID };
             let mut row = IndexColumnRow::simple(name, number, ty, class);
-            row.collation = types::type_info(ty.oid).map_or(Oid::INVALID, |i| i.collation);
+            if rows.len() < columns.len() {
+                row.collation = table.columns[at].collation;
+            }
             rows.push(row);
         }
         let new = NewIndex {

@@ -134,8 +134,10 @@ impl Ddl<'_> {
             }
             if let Some(of) = column.identity_sequence.filter(|_| pattern.has("identity")) {
                 new.identity = column.identity;
-                let options = self.sequence_options(of)?;
-                let (name, ty) = (&column.name, column.ty.oid);
+                // Whatever the column is: PostgreSQL copies all but the type.
+                let mut options = self.sequence_options(of)?;
+                options.retain(|o| !matches!(o, SequenceOption::As(_)));
+                let (name, ty) = (&column.name, types::oids::INT8);
                 let sequence = self.column_sequence(table, name, home, ty, &options)?;
                 let number = i32::try_from(at + 1).unwrap_or(i32::MAX);
                 out.owned.push(Owned { sequence, column: number, identity: true });
@@ -285,7 +287,7 @@ impl Ddl<'_> {
                 expr: c.expr.as_deref().map(moved),
                 ty: c.ty,
                 opclass: c.opclass,
-                collation: types::type_info(c.ty.oid).map_or(Oid::INVALID, |i| i.collation),
+                collation: c.collation,
                 descending: c.descending,
                 nulls_first: c.nulls_first,
             })

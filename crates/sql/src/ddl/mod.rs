@@ -35,6 +35,7 @@ pub mod extension;
 mod foreign_key;
 pub mod grant;
 mod grant_chain;
+mod grant_columns;
 pub mod index;
 mod index_feed;
 pub(crate) mod index_swap;

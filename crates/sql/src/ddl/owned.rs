@@ -102,6 +102,9 @@ impl Ddl<'_> {
             let name = state.role_name(role)?.unwrap_or_default();
             for owned in &OWNED {
                 revoke_all(state, owned, &name)?;
+                if owned.catalog == "pg_class" {
+                    super::grant_columns::revoke_all_columns(state, &name)?;
+                }
                 if owned.catalog != "pg_database" {
                     let rows = owned.rows(state, role)?;
                     objects.extend(rows.iter().map(|r| Object::of(owned.catalog, r.oid("oid"))));
@@ -202,24 +205,28 @@ fn revoke_all(state: &SessionState, owned: &Owned, name: &str) -> Result<()> {
     let rows = state.catalog.rows(&txn);
     for mut row in rows.scan(owned.catalog)? {
         let Some(texts) = row.texts(column) else { continue };
-        let mut items: Vec<AclItem> = texts.iter().filter_map(|t| AclItem::parse(t)).collect();
         let owner = state.role_name(row.oid(owned.owner))?.unwrap_or_default();
-        let grantors = items.iter().filter(|i| i.grantee == name).map(|i| i.grantor.clone());
-        let grantors: Vec<String> = grantors.collect();
-        // What it owns itself it is about to lose.
-        if grantors.is_empty() || owner == name {
-            continue;
-        }
-        let roles_of = |name: &str| Ok(vec![name.to_owned()]);
-        let chain = Chain { owner: &owner, roles_of: &roles_of };
-        for grantor in &grantors {
-            let change = Change { grantee: name, grantor, bits: u32::MAX, option: false };
-            chain.revoke(&mut items, change, true)?;
-        }
-        let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
+        let Some(texts) = without(&texts, name, &owner)? else { continue };
         row.set(column, acl(&texts));
         rows.update(&row)?;
         state.catalog.changed(row.oid("oid"));
     }
     Ok(())
+}
+
+/// An ACL without what `name` was granted, and has granted on; None if that is nothing, or it owns the object, which it is about to lose.
+pub(super) fn without(texts: &[String], name: &str, owner: &str) -> Result<Option<Vec<String>>> {
+    let mut items: Vec<AclItem> = texts.iter().filter_map(|t| AclItem::parse(t)).collect();
+    let grantors = items.iter().filter(|i| i.grantee == name).map(|i| i.grantor.clone());
+    let grantors: Vec<String> = grantors.collect();
+    if grantors.is_empty() || owner == name {
+        return Ok(None);
+    }
+    let roles_of = |name: &str| Ok(vec![name.to_owned()]);
+    let chain = Chain { owner, roles_of: &roles_of };
+    for grantor in &grantors {
+        let change = Change { grantee: name, grantor, bits: u32::MAX, option: false };
+        chain.revoke(&mut items, change, true)?;
+    }
+    Ok(Some(items.iter().map(AclItem::to_text).collect()))
 }

@@ -142,7 +142,7 @@ impl Ddl<'_> {
             expr: c.expr.as_deref().cloned(),
             ty: c.ty,
             opclass: c.opclass,
-            collation: types::type_info(c.ty.oid).map_or(Oid::INVALID, |i| i.collation),
+            collation: c.collation,
             descending: c.descending,
             nulls_first: c.nulls_first,
         });

@@ -533,7 +533,7 @@ pub fn insert_index(state: &SessionState, new: &IndexRows) -> Result<()> {
     rows.insert(&row)?;
     for (number, column) in (1i64..).zip(&new.columns) {
         let row = attribute(new.oid, number, &column.name, column.ty.oid, column.ty.typmod);
-        rows.insert(&row)?;
+        rows.insert(&row.oid("attcollation", column.collation))?;
     }
     let exprs: Vec<&Expr> = new.columns.iter().filter_map(|c| c.expr.as_ref()).collect();
     let exprs = if exprs.is_empty() { Datum::Null } else { Datum::text(stored::to_text(&exprs)?) };

@@ -188,15 +188,6 @@ impl Ddl<'_> {
         relation::update_attribute(state, table.oid, column.number, |row| {
             row.set("attname", Datum::text(new));
         })?;
-        for index in &table.indexes {
-            for (number, c) in (1..).zip(&index.columns) {
-                if c.column == column.number && c.name == old {
-                    relation::update_attribute(state, index.oid, number, |row| {
-                        row.set("attname", Datum::text(new));
-                    })?;
-                }
-            }
-        }
         state.catalog.changed(table.oid);
         Ok(())
     }
@@ -316,6 +307,7 @@ impl Ddl<'_> {
             ("pg_type", "typacl"),
             ("pg_default_acl", "defaclacl"),
             ("pg_init_privs", "initprivs"),
+            ("pg_attribute", "attacl"),
         ];
         rename_in_acls(&rows, &shared, old, new)?;
         rename_in_acls(&rows, &own, old, new)?;

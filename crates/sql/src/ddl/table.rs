@@ -724,6 +724,7 @@ pub fn drop_column(state: &SessionState, table: Oid, number: i32) -> Result<()> 
         row.set("attgenerated", Datum::Char(0));
         row.set("atthasmissing", Datum::Bool(false));
         row.set("attmissingval", Datum::Null);
+        row.set("attacl", Datum::Null);
     })?;
     forget_statistics(state, table, number)?;
     super::drop::forget_dependencies(state, Object::column(table, number))

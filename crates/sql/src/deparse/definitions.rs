@@ -3,7 +3,7 @@
 use super::expression;
 use super::exprs::{IntoOwnedString, looks_like_function};
 use base::Result;
-use engine::catalog::model::{Check, ForeignKey, Index, ReferentialAction, Table};
+use engine::catalog::model::{Check, ForeignKey, Index, IndexColumn, ReferentialAction, Table};
 use std::fmt::Write;
 use types::{Env, quote_ident};
 
@@ -31,6 +31,16 @@ fn key(i: &Index, n: usize, t: &Table, pretty: bool, env: &dyn Env) -> Result<St
             Ok(if looks_like_function(e) { text } else { format!("({text})") })
         }
     }
+}
+
+/// The name of a key's collation, if what is indexed has another one.
+fn other_collation(c: &IndexColumn, t: &Table) -> Option<&'static str> {
+    let own = match &c.expr {
+        Some(e) => crate::analyse::collation::of_expr(e, t),
+        None => t.columns.iter().find(|column| column.number == c.column)?.collation,
+    };
+    let known = types::facts::collations();
+    known.iter().find(|known| known.oid == c.collation && c.collation != own).map(|c| c.name)
 }
 
 /// CREATE INDEX …; with `column` (from 1) only that column. `qualified`: the table with its schema.
@@ -66,6 +76,9 @@ pub fn index_definition(
         }
         out.push_str(&key(i, n, t, pretty, env)?);
         let c = &i.columns[n];
+        if let Some(name) = other_collation(c, t) {
+            out.push_str(&format!(" COLLATE {}", ident(name)));
+        }
         let default = types::registry::default_btree_class(c.ty.oid).map(|d| d.oid);
         if default != Some(c.opclass) {
             let class = types::facts::operator_classes().iter().find(|o| o.oid == c.opclass);

@@ -6,6 +6,8 @@
 //! by borrowing from it.
 
 use super::foreign_key::AfterCheck;
+use crate::acl::SELECT;
+use crate::query::UsedColumns;
 use base::sync::CancelFlag;
 use base::{Oid, Result, SqlError, Tid};
 use btree::Btree;
@@ -42,11 +44,22 @@ pub trait RelationAccess {
     /// `2200H` when it has run out, I/O.
     fn next_value(&self, sequence: Oid) -> Result<i64>;
     /// Fails with `42501` unless the role (0: the current user) has the privileges (bits: 1 SELECT,
-    /// 2 INSERT, 4 UPDATE, 8 DELETE) on the table.
+    /// 2 INSERT, 4 UPDATE, 8 DELETE) on the table, or, if they are known, on the columns used.
     ///
     /// # Errors
     /// `42501`.
-    fn check_privileges(&self, table: &Table, privileges: u32, check_as: u32) -> Result<()>;
+    fn check_privileges(
+        &self,
+        table: &Table,
+        privileges: u32,
+        used: Option<&UsedColumns>,
+        check_as: u32,
+    ) -> Result<()>;
+    /// May the current user read these columns? What errors tell of a row goes by that.
+    fn may_read(&self, table: &Table, columns: &[i32]) -> bool {
+        let used = UsedColumns::reading(columns);
+        self.check_privileges(table, SELECT, Some(&used), 0).is_ok()
+    }
     /// True if the constraint is to be checked at commit (`INITIALLY DEFERRED`, `SET CONSTRAINTS`).
     fn is_deferred(&self, key: &ForeignKey) -> bool {
         key.deferrable && key.deferred

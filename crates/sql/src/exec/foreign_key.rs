@@ -58,11 +58,11 @@ fn names(t: &Table, columns: &[i32]) -> String {
     list.join(", ")
 }
 
-/// ` (columns)=(values)`; nothing for who may not read the table.
+/// ` (columns)=(values)`; nothing for who may not read them.
 fn shown_key(x: &ExecContext<'_>, t: &Table, columns: &[i32], values: &[Datum]) -> String {
-    match x.relations.check_privileges(t, crate::acl::SELECT, 0) {
-        Ok(()) => format!(" ({})=({})", names(t, columns), texts(x, t, columns, values)),
-        Err(_) => String::new(),
+    match x.relations.may_read(t, columns) {
+        true => format!(" ({})=({})", names(t, columns), texts(x, t, columns, values)),
+        false => String::new(),
     }
 }
 

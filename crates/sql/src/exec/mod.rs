@@ -334,7 +334,12 @@ impl Executor {
     pub fn start(&mut self, x: &ExecContext<'_>) -> Result<()> {
         for r in &self.plan.relations {
             if r.privileges != 0 {
-                x.relations.check_privileges(&r.table, r.privileges, r.check_as)?;
+                x.relations.check_privileges(
+                    &r.table,
+                    r.privileges,
+                    r.used.as_deref(),
+                    r.check_as,
+                )?;
             }
         }
         self.plan.relations.iter().try_for_each(|r| check_readable(&self.plan, r))?;

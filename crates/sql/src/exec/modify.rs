@@ -8,7 +8,7 @@
 //! Rows have one value for every attribute of the table, dropped ones included (NULL).
 
 mod index_writer;
-mod refused;
+pub(super) mod refused;
 mod stored;
 
 use super::check_list::CheckList;
@@ -283,13 +283,11 @@ impl TableWriter {
         let message = format!("duplicate key value violates unique constraint \"{name}\"");
         let e = self.error(SqlState::UNIQUE_VIOLATION, message).constraint(name);
         // There may be more in the key than the user has put there himself.
-        match x.relations.check_privileges(&self.table, crate::acl::SELECT, 0) {
-            Ok(()) => {
-                let key = w.key_text(row, &columns, x, cx);
-                e.detail(format!("Key {key} already exists.")).into()
-            }
-            Err(_) => e.into(),
+        if !refused::may_show_key(x, &self.table, &w.index) {
+            return e.into();
         }
+        let key = w.key_text(row, &columns, x, cx);
+        e.detail(format!("Key {key} already exists.")).into()
     }
 
     /// Makes the index entries of a row at `tid`. `arbiters`: a conflict there is told, not raised.

@@ -98,13 +98,10 @@ impl DoubtfulKey {
         let e = SqlError::new(SqlState::UNIQUE_VIOLATION, message)
             .table(&table.namespace_name, &table.name)
             .constraint(name);
-        match x.relations.check_privileges(table, crate::acl::SELECT, 0) {
-            Ok(()) => e.detail(format!(
-                "Key ({})=({}) already exists.",
-                names.join(", "),
-                values.join(", ")
-            )),
-            Err(_) => e,
+        if !super::modify::refused::may_show_key(x, table, index) {
+            return e;
         }
+        let (names, values) = (names.join(", "), values.join(", "));
+        e.detail(format!("Key ({names})=({values}) already exists."))
     }
 }

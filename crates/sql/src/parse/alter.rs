@@ -122,6 +122,9 @@ impl Parser<'_> {
             if self.accept("to") {
                 return self.renamed(kind, if_exists, name, None);
             }
+            if matches!(kind, ObjectKind::Index | ObjectKind::Sequence) {
+                return Err(self.unexpected());
+            }
             if self.accept("constraint") {
                 let part = Some(self.name()?);
                 self.expect("to")?;

@@ -247,6 +247,7 @@ pub(crate) fn note_relation(g: &mut Global<'_>, q: &Query, rte: usize, table: &A
     g.relations.push(RelationUse {
         table: table.clone(),
         privileges: entry.required_privileges,
+        used: entry.used.clone(),
         check_as: entry.check_as,
         target,
     });

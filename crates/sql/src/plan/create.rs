@@ -138,7 +138,8 @@ impl JoinSpace<'_, '_> {
         let quals: Vec<Expr> = quals.iter().map(|q| self.outer_to_params(q, mine)).collect();
         let filter = self.all_over(&cheap_first(quals), &columns)?;
         let alias = self.q.range_table[rte].alias.clone();
-        Ok((TableScan { table, alias, columns: needed, filter }, columns))
+        let rte = rte + self.names_base;
+        Ok((TableScan { table, rte, alias, columns: needed, filter }, columns))
     }
 
     fn index_keys(&mut self, rel: usize, keys: &[IndexKey]) -> Vec<IndexKey> {

@@ -3,6 +3,7 @@
 mod bitmap;
 mod conditions;
 mod hash;
+mod names;
 mod sub_plans;
 
 use super::explain_tree::{Detail, Figure, Members, Shown, Tree, is_disabled, members};
@@ -43,6 +44,8 @@ struct Explain<'a> {
     cte_ids: Vec<usize>,
     shown_sub_plans: Vec<bool>,
     params: Vec<Given>,
+    /// As the plan's, each relation under a name of its own.
+    names: Vec<(String, Vec<String>)>,
 }
 
 /// The lines of EXPLAIN's text form.
@@ -173,6 +176,7 @@ fn explain(plan: &Plan, options: ExplainOptions, stats: &[NodeStats], env: &dyn 
         cte_ids,
         shown_sub_plans: vec![false; plan.sub_plans.len()],
         params: conditions::given(plan),
+        names: names::unique(plan),
     };
     e.node(&plan.root, Vec::new())
 }
@@ -334,7 +338,7 @@ impl<'a> Explain<'a> {
                 if let Some(f) = &s.filter {
                     add("Filter", self.condition(f, n).into());
                 }
-                json.extend(self.target(&s.table, &s.alias));
+                json.extend(self.target(&s.table, self.scan_alias(s)));
                 (format!("Seq Scan on {}", self.scan_name(s)), "Seq Scan")
             }
             NodeKind::SampleScan { scan, told, .. } => {
@@ -348,7 +352,7 @@ impl<'a> Explain<'a> {
                 if let Some(f) = &scan.filter {
                     add("Filter", self.condition(f, n).into());
                 }
-                json.extend(self.target(&scan.table, &scan.alias));
+                json.extend(self.target(&scan.table, self.scan_alias(scan)));
                 also.push(("Sampling Method", told.method.name().into()));
                 also.push(("Sampling Parameters", Tree::List(vec![percent])));
                 also.extend(seed.map(|seed| ("Repeatable Seed", seed.into())));
@@ -364,7 +368,7 @@ impl<'a> Explain<'a> {
                 let direction = if *backward { "Backward" } else { "Forward" };
                 json.push(("Scan Direction", direction.into()));
                 json.push(("Index Name", index.name.clone().into()));
-                json.extend(self.target(&scan.table, &scan.alias));
+                json.extend(self.target(&scan.table, self.scan_alias(scan)));
                 let kind = if *index_only { "Index Only Scan" } else { "Index Scan" };
                 let way = if *backward { " Backward" } else { "" };
                 let title = format!(
@@ -376,7 +380,7 @@ impl<'a> Explain<'a> {
             }
             NodeKind::BitmapScan { scan, arms } => {
                 details.extend(self.bitmap_conditions(scan, arms, n));
-                json.extend(self.target(&scan.table, &scan.alias));
+                json.extend(self.target(&scan.table, self.scan_alias(scan)));
                 (format!("Bitmap Heap Scan on {}", self.scan_name(scan)), "Bitmap Heap Scan")
             }
             NodeKind::TidScan { scan, printed, .. } => {
@@ -384,7 +388,7 @@ impl<'a> Explain<'a> {
                 if let Some(f) = &scan.filter {
                     add("Filter", self.condition(f, n).into());
                 }
-                json.extend(self.target(&scan.table, &scan.alias));
+                json.extend(self.target(&scan.table, self.scan_alias(scan)));
                 (format!("Tid Scan on {}", self.scan_name(scan)), "Tid Scan")
             }
             NodeKind::TidRangeScan { scan, printed, .. } => {
@@ -394,10 +398,11 @@ impl<'a> Explain<'a> {
                 if let Some(f) = &scan.filter {
                     add("Filter", self.condition(f, n).into());
                 }
-                json.extend(self.target(&scan.table, &scan.alias));
+                json.extend(self.target(&scan.table, self.scan_alias(scan)));
                 (format!("Tid Range Scan on {}", self.scan_name(scan)), "Tid Range Scan")
             }
             NodeKind::FunctionScan { calls, alias, .. } => {
+                let alias = self.leaf_alias(n, alias);
                 let name = calls.first().map_or_else(String::new, |c| match &c.call {
                     Expr::Call { function, .. } => types::facts::proc(base::Oid(*function))
                         .map_or_else(String::new, |f| f.name.to_owned()),
@@ -405,7 +410,7 @@ impl<'a> Explain<'a> {
                 });
                 json.push(("Function Name", name.clone().into()));
                 json.push(("Alias", if alias.is_empty() { &*name } else { alias }.into()));
-                let title = if name == *alias || alias.is_empty() {
+                let title = if name == alias || alias.is_empty() {
                     format!("Function Scan on {}", Printer::quoted(&name))
                 } else {
                     format!(
@@ -417,12 +422,14 @@ impl<'a> Explain<'a> {
                 (title, "Function Scan")
             }
             NodeKind::ValuesScan { alias, .. } => {
-                json.push(("Alias", alias.as_str().into()));
+                let alias = self.leaf_alias(n, alias);
+                json.push(("Alias", alias.into()));
                 (format!("Values Scan on {}", Printer::quoted(alias)), "Values Scan")
             }
             NodeKind::CteScan { alias, name, .. } => {
+                let alias = self.leaf_alias(n, alias);
                 json.push(("CTE Name", name.as_str().into()));
-                json.push(("Alias", if alias.is_empty() { name } else { alias }.as_str().into()));
+                json.push(("Alias", if alias.is_empty() { name.as_str() } else { alias }.into()));
                 let title = if alias == name || alias.is_empty() {
                     format!("CTE Scan on {}", Printer::quoted(name))
                 } else {
@@ -431,8 +438,9 @@ impl<'a> Explain<'a> {
                 (title, "CTE Scan")
             }
             NodeKind::WorkTableScan { alias, name, .. } => {
+                let alias = self.leaf_alias(n, alias);
                 json.push(("CTE Name", name.as_str().into()));
-                json.push(("Alias", if alias.is_empty() { name } else { alias }.as_str().into()));
+                json.push(("Alias", if alias.is_empty() { name.as_str() } else { alias }.into()));
                 let title = if alias == name || alias.is_empty() {
                     format!("WorkTable Scan on {}", Printer::quoted(name))
                 } else {
@@ -614,7 +622,7 @@ impl<'a> Explain<'a> {
                 .columns
                 .iter()
                 .map(|c| {
-                    let mut p = Printer::new(self.plan, &[], self.env);
+                    let mut p = Printer::new(self.plan, &[], self.env).named(&self.names);
                     p.expr(c);
                     p.finish_column()
                 })

@@ -69,7 +69,7 @@ pub(crate) use sub_links::are_times;
 
 use crate::query::{
     Command, FunctionInFrom, JoinKind, LockStrength, LockWait, MergeWhen, OnConflict, Query, SetOp,
-    TableSample, WindowFrame,
+    TableSample, UsedColumns, WindowFrame,
 };
 use base::{Oid, Result};
 use engine::catalog::model::{CatalogView, Index, Table};
@@ -181,6 +181,8 @@ pub struct RelationUse {
     pub table: Arc<Table>,
     /// Privileges needed (bits: 1 SELECT, 2 INSERT, 4 UPDATE, 8 DELETE).
     pub privileges: u32,
+    /// The columns that it is about, if that is known.
+    pub used: Option<Box<UsedColumns>>,
     /// Whose, or 0 for the current user.
     pub check_as: u32,
     /// It is written, or its rows are locked.
@@ -342,6 +344,8 @@ pub struct TidBound {
 pub struct TableScan {
     /// The table.
     pub table: Arc<Table>,
+    /// Which of [`Plan::names`] it is.
+    pub rte: usize,
     /// Its name in the query.
     pub alias: String,
     /// Columns that the scan's row consists of (negative: system columns).

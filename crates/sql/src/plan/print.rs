@@ -21,6 +21,8 @@ pub(crate) enum Qualified<'a> {
 /// Prints expressions over a node's columns.
 pub(crate) struct Printer<'a> {
     plan: &'a Plan,
+    /// As those of the plan.
+    names: &'a [(String, Vec<String>)],
     columns: &'a [Expr],
     env: &'a dyn Env,
     qualified: Qualified<'a>,
@@ -32,7 +34,13 @@ pub(crate) struct Printer<'a> {
 impl<'a> Printer<'a> {
     pub(crate) fn new(plan: &'a Plan, columns: &'a [Expr], env: &'a dyn Env) -> Printer<'a> {
         let qualified = Qualified::OfSeveral;
-        Printer { plan, columns, env, qualified, params: &[], out: String::new(), complex: false }
+        let (names, out) = (&plan.names[..], String::new());
+        Printer { plan, names, columns, env, qualified, params: &[], out, complex: false }
+    }
+
+    /// Relations go by these names rather than by the plan's.
+    pub(crate) fn named(self, names: &'a [(String, Vec<String>)]) -> Printer<'a> {
+        Printer { names, ..self }
     }
 
     /// Parameters stand as what they are given.
@@ -48,7 +56,7 @@ impl<'a> Printer<'a> {
     fn is_named(&self, alias: &str) -> bool {
         // Views that are written through stand among them without a name.
         let shown = |n: &&(String, Vec<String>)| !n.0.is_empty() || !n.1.is_empty();
-        let several = || self.plan.names.iter().filter(shown).nth(1).is_some();
+        let several = || self.names.iter().filter(shown).nth(1).is_some();
         !alias.is_empty()
             && match self.qualified {
                 Qualified::OfSeveral => several(),
@@ -115,7 +123,7 @@ impl<'a> Printer<'a> {
         match e {
             Expr::Const(c) => self.constant(c),
             Expr::Var { rte, column, .. } => {
-                let (alias, names) = match self.plan.names.get(*rte) {
+                let (alias, names) = match self.names.get(*rte) {
                     Some((a, n)) => (a.as_str(), n.as_slice()),
                     None => ("", &[][..]),
                 };

@@ -247,6 +247,7 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
         column_names,
         column_types,
         required_privileges: 0,
+        used: None,
         check_as: 0,
         lateral: false,
     });

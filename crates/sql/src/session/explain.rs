@@ -123,7 +123,9 @@ fn explain_making(
 /// How many rows there are, and of what kind, is told to nobody who may not read them.
 fn check_rights(state: &SessionState, plan: &Plan) -> Result<()> {
     let mut asked = plan.relations.iter().filter(|r| r.privileges != 0);
-    asked.try_for_each(|r| state.check_privileges(&r.table, r.privileges, r.check_as))
+    asked.try_for_each(|r| {
+        state.check_privileges(&r.table, r.privileges, r.used.as_deref(), r.check_as)
+    })
 }
 
 /// Shows a plan whose relations are locked; runs it first with ANALYZE.

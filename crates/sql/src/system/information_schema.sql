@@ -29,7 +29,8 @@ CREATE VIEW information_schema.tables AS
    WHERE c.relkind IN ('r', 'v', 'f', 'p') AND NOT pg_is_other_temp_schema(n.oid)
      AND (pg_has_role(c.relowner, 'USAGE')
           OR has_table_privilege(c.oid,
-               'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+               'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+          OR has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES'));
 
 CREATE VIEW information_schema.columns AS
   SELECT current_database()::name AS table_catalog, n.nspname AS table_schema,
@@ -127,7 +128,8 @@ CREATE VIEW information_schema.table_constraints AS
      AND NOT pg_is_other_temp_schema(r.oid)
      AND (pg_has_role(c.relowner, 'USAGE')
           OR has_table_privilege(c.oid,
-               'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+               'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+          OR has_any_column_privilege(c.oid, 'INSERT, UPDATE, REFERENCES'));
 
 CREATE VIEW information_schema.key_column_usage AS
   SELECT current_database()::name AS constraint_catalog, n.nspname AS constraint_schema,
@@ -171,7 +173,8 @@ CREATE VIEW information_schema.referential_constraints AS
    WHERE k.contype = 'f'
      AND (pg_has_role(c.relowner, 'USAGE')
           OR has_table_privilege(c.oid,
-               'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+               'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+          OR has_any_column_privilege(c.oid, 'INSERT, UPDATE, REFERENCES'));
 
 CREATE VIEW information_schema.constraint_column_usage AS
   SELECT current_database()::name AS table_catalog, r.nspname AS table_schema,
@@ -230,7 +233,8 @@ CREATE VIEW information_schema.views AS
    WHERE c.relkind = 'v' AND NOT pg_is_other_temp_schema(n.oid)
      AND (pg_has_role(c.relowner, 'USAGE')
           OR has_table_privilege(c.oid,
-               'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'));
+               'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+          OR has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES'));
 
 CREATE VIEW information_schema.sequences AS
   SELECT current_database()::name AS sequence_catalog, n.nspname AS sequence_schema,
@@ -305,18 +309,33 @@ CREATE VIEW information_schema.collation_character_set_applicability AS
          'UTF8'::name AS character_set_name
     FROM information_schema.collations;
 
--- Privileges on columns are those on their tables.
+-- Privileges on columns are those on their tables, and their own.
 CREATE VIEW information_schema.column_privileges AS
-  SELECT p.grantor, p.grantee, p.table_catalog, p.table_schema, p.table_name,
-         a.attname AS column_name, p.privilege_type, p.is_grantable
-    FROM information_schema.table_privileges p
-    JOIN pg_namespace n ON n.nspname = p.table_schema
-    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.table_name
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-   WHERE p.privilege_type IN ('INSERT', 'SELECT', 'UPDATE', 'REFERENCES');
+  SELECT g.rolname AS grantor, coalesce(e.rolname, 'PUBLIC')::name AS grantee,
+         current_database()::name AS table_catalog, n.nspname AS table_schema,
+         c.relname AS table_name, x.attname AS column_name,
+         x.privilege_type::varchar AS privilege_type,
+         CASE WHEN x.is_grantable OR x.grantee <> 0 AND pg_has_role(x.grantee, c.relowner, 'USAGE')
+              THEN 'YES' ELSE 'NO' END::varchar(3) AS is_grantable
+    FROM (SELECT a.attrelid, a.attname, x.*
+            FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+           CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) x
+           WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v', 'f', 'p')
+          UNION
+          SELECT a.attrelid, a.attname, x.*
+            FROM pg_attribute a CROSS JOIN LATERAL aclexplode(a.attacl) x
+           WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attacl IS NOT NULL) x
+    JOIN pg_class c ON c.oid = x.attrelid AND c.relkind IN ('r', 'v', 'f', 'p')
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_authid g ON g.oid = x.grantor
+    LEFT JOIN pg_authid e ON e.oid = x.grantee
+   WHERE x.privilege_type IN ('INSERT', 'SELECT', 'UPDATE', 'REFERENCES')
+     AND (x.grantee = 0 OR pg_has_role(x.grantor, 'USAGE') OR pg_has_role(x.grantee, 'USAGE'));
 
 CREATE VIEW information_schema.role_column_grants AS
-  SELECT * FROM information_schema.column_privileges WHERE grantee <> 'PUBLIC';
+  SELECT * FROM information_schema.column_privileges
+   WHERE grantor IN (SELECT role_name FROM information_schema.enabled_roles)
+      OR grantee IN (SELECT role_name FROM information_schema.enabled_roles);
 
 CREATE VIEW information_schema.column_udt_usage AS
   SELECT udt_catalog, udt_schema, udt_name, table_catalog, table_schema, table_name, column_name

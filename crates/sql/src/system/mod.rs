@@ -12,6 +12,7 @@
 
 mod activity;
 mod backlog;
+mod column_privileges;
 mod control;
 pub(crate) mod describe;
 mod extended;

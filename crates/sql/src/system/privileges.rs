@@ -15,7 +15,6 @@ use types::{Datum, Env, oids};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Relation,
-    Column,
     Database,
     Schema,
     Sequence,
@@ -26,8 +25,8 @@ enum Kind {
 pub(super) const BODIES: Bodies = &[
     ("has_table_privilege", Scalar(|env, a| has(env, a, Kind::Relation))),
     ("has_sequence_privilege", Scalar(|env, a| has(env, a, Kind::Sequence))),
-    ("has_any_column_privilege", Scalar(|env, a| has(env, a, Kind::Relation))),
-    ("has_column_privilege", Scalar(|env, a| has(env, a, Kind::Column))),
+    ("has_any_column_privilege", Scalar(super::column_privileges::has_any)),
+    ("has_column_privilege", Scalar(super::column_privileges::has)),
     ("has_database_privilege", Scalar(|env, a| has(env, a, Kind::Database))),
     ("has_schema_privilege", Scalar(|env, a| has(env, a, Kind::Schema))),
     ("has_function_privilege", Scalar(super::function_rights::has_function)),
@@ -85,7 +84,7 @@ pub(super) fn who<'a>(
 }
 
 /// The bits of each alternative in `SELECT, INSERT WITH GRANT OPTION`, and whether it is the option.
-fn parse(text: &str) -> Result<Vec<(u32, bool)>> {
+pub(super) fn parse(text: &str) -> Result<Vec<(u32, bool)>> {
     text.split(',')
         .map(|word| {
             let upper = word.trim().to_ascii_uppercase();
@@ -111,15 +110,14 @@ fn parse(text: &str) -> Result<Vec<(u32, bool)>> {
 }
 
 fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
-    let others = if kind == Kind::Column { 3 } else { 2 };
-    let (state, role, rest) = who(env, a, others)?;
+    let (state, role, rest) = who(env, a, 2)?;
     let wanted = parse(text(rest, rest.len() - 1)?)?;
     let Some((owner, acl, (public, closed))) = object(state, kind, rest)? else {
         return Ok(Datum::Null);
     };
     let held = if role.is_valid() {
         match kind {
-            Kind::Relation | Kind::Column | Kind::Sequence => {
+            Kind::Relation | Kind::Sequence => {
                 acl::relation_privileges(state, role, owner, acl.as_deref(), closed)?
             }
             Kind::Schema => acl::schema_privileges(state, role, owner, acl.as_deref())?,
@@ -139,7 +137,7 @@ fn has(env: &dyn Env, a: &[Datum], kind: Kind) -> Result<Datum> {
     Ok(Datum::Bool(wanted.iter().any(has)))
 }
 
-fn public_privileges(acl: Option<&[String]>, default: u32) -> u32 {
+pub(super) fn public_privileges(acl: Option<&[String]>, default: u32) -> u32 {
     match acl {
         None => default,
         Some(items) => items
@@ -155,7 +153,7 @@ type Guarded = (Oid, Option<Vec<String>>, (u32, u32));
 /// Owner, ACL, PUBLIC's default privileges and those that only superusers have of the object that the arguments name.
 fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Guarded>> {
     match kind {
-        Kind::Relation | Kind::Column | Kind::Sequence => {
+        Kind::Relation | Kind::Sequence => {
             let oid = match &rest[0] {
                 Datum::Text(name) => names::relation_oid(state, name)?,
                 _ => oid(rest, 0)?,
@@ -163,27 +161,6 @@ fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Gua
             let Some(table) = state.table_by_oid(oid)? else { return Ok(None) };
             if kind == Kind::Sequence && table.kind != RelationKind::Sequence {
                 bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a sequence", table.name);
-            }
-            if kind == Kind::Column {
-                let known = match &rest[1] {
-                    Datum::Text(name) => {
-                        if table.column(name).is_none() {
-                            bail!(
-                                UNDEFINED_COLUMN,
-                                "column \"{name}\" of relation \"{}\" does not exist",
-                                table.name
-                            );
-                        }
-                        true
-                    }
-                    Datum::Int2(n) => {
-                        table.columns.iter().any(|c| c.number == i32::from(*n) && !c.dropped)
-                    }
-                    _ => false,
-                };
-                if !known {
-                    return Ok(None);
-                }
             }
             let closed = acl::closed(table.oid, table.kind);
             Ok(Some((table.owner, table.acl.clone(), (0, closed))))

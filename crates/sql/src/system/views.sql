@@ -130,15 +130,14 @@ CREATE VIEW pg_catalog.pg_stats AS
     LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE NOT a.attisdropped AND has_column_privilege(c.oid, a.attnum, 'select');
 
--- Extended statistics. What is known is kept as bytea, which holds the text that PostgreSQL shows.
+-- Extended statistics.
 CREATE VIEW pg_catalog.pg_stats_ext AS
   SELECT cn.nspname AS schemaname, c.relname AS tablename, sn.nspname AS statistics_schemaname,
          s.stxname AS statistics_name, pg_get_userbyid(s.stxowner) AS statistics_owner,
          (SELECT array_agg(a.attname ORDER BY a.attnum)
             FROM unnest(s.stxkeys) k JOIN pg_attribute a ON a.attrelid = s.stxrelid AND a.attnum = k) AS attnames,
          pg_get_statisticsobjdef_expressions(s.oid) AS exprs, s.stxkind AS kinds, sd.stxdinherit AS inherited,
-         convert_from(sd.stxdndistinct, 'UTF8') AS n_distinct,
-         convert_from(sd.stxddependencies, 'UTF8') AS dependencies,
+         sd.stxdndistinct AS n_distinct, sd.stxddependencies AS dependencies,
          m.most_common_vals, m.most_common_val_nulls, m.most_common_freqs, m.most_common_base_freqs
     FROM pg_statistic_ext s
     JOIN pg_class c ON c.oid = s.stxrelid

@@ -66,7 +66,7 @@ fn a_scan_does_not_say_whose_its_columns_are() {
         ("SELECT k FROM a GROUP BY k ORDER BY count(*), k", "Sort Key: (count(*)), k"),
         (
             "SELECT * FROM a WHERE k = 5 OR t = 'a7'",
-            "Recheck Cond: ((k = 5) OR (t = 'a7'::text)) Filter: ((k = 5) OR (t = 'a7'::text)) -> BitmapOr -> Bitmap Index Scan on a_k Index Cond: (k = 5) -> Bitmap Index Scan on a_t Index Cond: (t = 'a7'::text)",
+            "Recheck Cond: ((k = 5) OR (t = 'a7'::text)) -> BitmapOr -> Bitmap Index Scan on a_k Index Cond: (k = 5) -> Bitmap Index Scan on a_t Index Cond: (t = 'a7'::text)",
         ),
     ];
     for (statement, has) in shapes {
@@ -127,4 +127,44 @@ fn what_is_always_true_is_not_asked() {
         ("SELECT count(*), count(b.id) FROM a LEFT JOIN (SELECT * FROM b WHERE id < 0) b ON true WHERE a.id < 5", "4|0"),
         ("SELECT count(*) FROM a FULL JOIN b ON true WHERE a.id < 5 OR b.id < 5", "23984"),
     ]);
+}
+
+/// What is asked again of rows that several indexes lead to is not told twice.
+#[test]
+fn what_an_or_asks_again_is_no_filter() {
+    let db = database();
+    let mut s = session(&db);
+    let shape = plan(&mut s, "SELECT * FROM a WHERE (k = 5 OR t = 'a7') AND id > 10");
+    assert!(shape.contains("Filter: (id > 10) ->"), "{shape}");
+}
+
+/// As in PostgreSQL the first keeps its name, others get numbers.
+#[test]
+fn a_table_that_is_read_twice_goes_by_two_names() {
+    let db = database();
+    let mut s = session(&db);
+    let shapes = [
+        ("SELECT * FROM a WHERE id = 1 UNION ALL SELECT * FROM a WHERE id = 2", "a_pkey on a a_1"),
+        (
+            "WITH w AS MATERIALIZED (SELECT * FROM a WHERE id = 3) SELECT * FROM w, a WHERE a.id = w.k",
+            "a_pkey on a a_1 Index Cond: (id = 3)",
+        ),
+        (
+            "SELECT * FROM a AS a_1, a, (SELECT * FROM a WHERE id = 5 OFFSET 0) s WHERE a.id = a_1.id AND a.id = 3",
+            "on a a_2",
+        ),
+        (
+            "INSERT INTO b SELECT * FROM b WHERE id = 3",
+            "Insert on b -> Index Scan using b_pkey on b b_1",
+        ),
+        ("SELECT (SELECT max(a.t) FROM a WHERE a.k = 1 OFFSET 0) FROM a WHERE id = 1", "on a a_1"),
+        ("SELECT * FROM (VALUES (1), (2)) v (a), (VALUES (3), (4)) w (a)", "\"*VALUES*_1\""),
+    ];
+    for (statement, has) in shapes {
+        let shape = plan(&mut s, statement);
+        assert!(shape.contains(has), "{statement}\n{shape}");
+    }
+    s.run_each(&["CREATE VIEW v AS SELECT * FROM a WHERE k = 3"]);
+    let shape = plan(&mut s, "SELECT * FROM v, a WHERE v.id = a.id");
+    assert!(shape.contains("a_1") && !shape.contains("(id = id)"), "{shape}");
 }

@@ -32,7 +32,7 @@ fn extensions_come_and_go() {
         ),
         (
             "SELECT name, installed_version FROM pg_available_extensions ORDER BY 1",
-            "amcheck|~\npageinspect|~\npg_buffercache|~\npg_freespacemap|~\npg_prewarm|~\npg_stat_statements|~\npg_visibility|1.2\npgstattuple|~",
+            "amcheck|~\npageinspect|~\npg_buffercache|~\npg_freespacemap|~\npg_prewarm|~\npg_stat_statements|~\npg_visibility|1.2\npgrowlocks|~\npgstattuple|~",
         ),
         ("DROP EXTENSION pg_visibility", ""),
         (
@@ -212,7 +212,7 @@ fn functions_have_names_for_what_they_take() {
         ),
         (
             "SELECT name, version, installed FROM pg_available_extension_versions WHERE name LIKE 'pg%' ORDER BY 1",
-            "pg_buffercache|1.6|f\npg_freespacemap|1.3|t\npg_prewarm|1.2|f\npg_stat_statements|1.12|f\npg_visibility|1.2|f\npgstattuple|1.5|t",
+            "pg_buffercache|1.6|f\npg_freespacemap|1.3|t\npg_prewarm|1.2|f\npg_stat_statements|1.12|f\npg_visibility|1.2|f\npgrowlocks|1.2|f\npgstattuple|1.5|t",
         ),
         ("SELECT * FROM pg_freespace('t_pkey')", "0|0\n1|0"),
         ("SELECT pg_freespace('t_pkey', 0)", "0"),
@@ -342,4 +342,49 @@ fn forks_that_are_not_there_and_pages_of_sequences() {
             "8192|1|t|0|t",
         ),
     ]);
+}
+
+#[test]
+fn row_locks_are_told_with_their_holders() {
+    let db = Database::new();
+    let (mut s, mut one, mut two) = (db.session(), db.session(), db.session());
+    s.run_each(&[
+        "CREATE EXTENSION pgrowlocks; CREATE ROLE other",
+        "CREATE TABLE t (a int PRIMARY KEY, b int); INSERT INTO t SELECT i, i FROM generate_series(1, 9) i",
+        "CREATE VIEW v AS SELECT 1",
+    ]);
+    let lock = |a: i32, how: &str| format!("SELECT b FROM t WHERE a = {a} FOR {how}");
+    one.check(&[("BEGIN", "")]);
+    two.check(&[("BEGIN", "")]);
+    one.run_each(&[
+        &lock(1, "UPDATE"),
+        &lock(2, "NO KEY UPDATE"),
+        &lock(3, "SHARE"),
+        &lock(4, "KEY SHARE"),
+        "UPDATE t SET b = 0 WHERE a = 5; UPDATE t SET a = 60 WHERE a = 6; DELETE FROM t WHERE a = 7",
+    ]);
+    two.run_each(&[&lock(3, "SHARE"), &lock(4, "SHARE"), &lock(5, "KEY SHARE")]);
+    two.run_each(&["SAVEPOINT s", &lock(9, "SHARE")]);
+    s.check(&[
+        (
+            "SELECT locked_row, locker::text = xids[1]::text, multi, modes, 0 < ALL (pids) FROM pgrowlocks('t') ORDER BY 1",
+            "(0,1)|t|f|{\"For Update\"}|t\n(0,2)|t|f|{\"For No Key Update\"}|t\n\
+             (0,3)|t|t|{\"For Share\",\"For Share\"}|t\n(0,4)|t|t|{\"For Key Share\",\"For Share\"}|t\n\
+             (0,5)|t|t|{\"No Key Update\",\"For Key Share\"}|t\n(0,6)|t|f|{Update}|t\n(0,7)|t|f|{Update}|t\n\
+             (0,9)|t|f|{\"For Share\"}|f",
+        ),
+        ("SELECT * FROM pgrowlocks('v')", "42809 \"v\" is not a table"),
+        ("SELECT * FROM pgrowlocks('t_pkey')", "42809 \"t_pkey\" is not a table"),
+        ("SELECT * FROM pgrowlocks('none')", "42P01 relation \"none\" does not exist"),
+        ("SET ROLE other", ""),
+        ("SELECT count(*) FROM pgrowlocks('t')", "42501 permission denied for table t"),
+        ("RESET ROLE; GRANT SELECT ON t TO other; SET ROLE other", ""),
+        ("SELECT count(*) FROM pgrowlocks('t')", "8"),
+        ("RESET ROLE; REVOKE SELECT ON t FROM other; GRANT pg_stat_scan_tables TO other", ""),
+        ("SET ROLE other", ""),
+        ("SELECT count(*) FROM pgrowlocks('t')", "8"),
+    ]);
+    one.check(&[("COMMIT", "")]);
+    two.check(&[("COMMIT", "")]);
+    s.check(&[("SELECT count(*) FROM pgrowlocks('t')", "0")]);
 }

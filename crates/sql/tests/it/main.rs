@@ -7,6 +7,7 @@ mod analysed;
 mod answers;
 mod anti_joins;
 mod cluster;
+mod column_privileges;
 mod columns;
 mod constraint_states;
 mod copy_out;

@@ -397,8 +397,7 @@ fn statistics_views_have_postgresqls_columns() {
     ]);
 }
 
-/// The views of extended statistics have PostgreSQL 18's columns; its types for what such statistics hold (`pg_ndistinct`,
-/// `pg_dependencies`) are not there, and text here.
+/// The views of extended statistics have PostgreSQL 18's columns.
 #[test]
 fn the_views_of_extended_statistics_have_postgresqls_columns() {
     let db = Database::new();
@@ -413,7 +412,7 @@ fn the_views_of_extended_statistics_have_postgresqls_columns() {
         (
             &columns("pg_stats_ext"),
             "schemaname name, tablename name, statistics_schemaname name, statistics_name name, statistics_owner name, attnames name[], \
-             exprs text[], kinds \"char\"[], inherited boolean, n_distinct text, dependencies text, \
+             exprs text[], kinds \"char\"[], inherited boolean, n_distinct pg_ndistinct, dependencies pg_dependencies, \
              most_common_vals text[], most_common_val_nulls boolean[], most_common_freqs double precision[], \
              most_common_base_freqs double precision[]",
         ),
@@ -426,6 +425,25 @@ fn the_views_of_extended_statistics_have_postgresqls_columns() {
         ),
         ("SELECT * FROM pg_stats_ext", ""),
         ("SELECT * FROM pg_stats_ext_exprs", ""),
+    ]);
+}
+
+/// What is known is text, of types that nothing else has.
+#[test]
+fn extended_statistics_show_as_text() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int); INSERT INTO t SELECT i, i % 10 FROM generate_series(1, 500) i",
+        "CREATE STATISTICS st (ndistinct, dependencies) ON a, b FROM t; ANALYZE t",
+    ]);
+    s.check(&[
+        (
+            "SELECT stxdndistinct, pg_typeof(stxdndistinct), pg_typeof(stxddependencies) FROM pg_statistic_ext_data",
+            "{\"1, 2\": 500}|pg_ndistinct|pg_dependencies",
+        ),
+        ("SELECT n_distinct::text, dependencies::text LIKE '{\"1 => 2\": 1.0%' FROM pg_stats_ext", "{\"1, 2\": 500}|t"),
+        ("SELECT '{}'::pg_ndistinct", "0A000 cannot accept a value of type pg_ndistinct"),
     ]);
 }
 

@@ -278,6 +278,10 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         TEXT | PG_NODE_TREE | XML | REFCURSOR | CSTRING | UNKNOWN | ACLITEM => {
             Datum::Text(Text::from(text))
         }
+        PG_NDISTINCT | PG_DEPENDENCIES => {
+            let name = crate::format_type(type_oid, -1);
+            bail!(FEATURE_NOT_SUPPORTED, "cannot accept a value of type {name}")
+        }
         PG_SNAPSHOT | TXID_SNAPSHOT => {
             let (min, max, running) = parse_snapshot(text)?;
             Datum::text(snapshot_text(min, max, &running))

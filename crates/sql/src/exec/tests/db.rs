@@ -4,6 +4,7 @@ use crate::analyse::{ParamTypes, analyse};
 use crate::exec::foreign_key::AfterCheck;
 use crate::exec::{CheckList, ExecContext, Executor, RelationAccess};
 use crate::plan::{Plan, PlannerSettings, plan_query};
+use crate::query::UsedColumns;
 use base::sync::CancelFlag;
 use base::{Oid, Result, SqlError};
 use btree::Btree;
@@ -125,6 +126,7 @@ impl Db {
                 len: info.len,
                 align: info.align_bytes() as u8,
                 statistics_target: None,
+                acl: None,
                 declared: info.oid,
                 domain_default: None,
                 may_hold_null: false,
@@ -149,6 +151,7 @@ impl Db {
                     expr: None,
                     ty: c.ty,
                     opclass: types::registry::default_btree_class(c.ty.oid).unwrap().oid,
+                    collation: Oid::INVALID,
                     descending,
                     nulls_first: descending,
                     name: n.to_owned(),
@@ -354,7 +357,7 @@ impl RelationAccess for Db {
     fn next_value(&self, _: Oid) -> Result<i64> {
         Ok(1)
     }
-    fn check_privileges(&self, _: &Table, _: u32, _: u32) -> Result<()> {
+    fn check_privileges(&self, _: &Table, _: u32, _: Option<&UsedColumns>, _: u32) -> Result<()> {
         Ok(())
     }
     fn defer(&self, check: AfterCheck) -> Result<()> {

@@ -290,7 +290,7 @@ fn plans_are_shown_as_postgresql_shows_them() {
         ),
         (
             "select a from t where a = 1 or b = 'r3'",
-            "Bitmap Heap Scan on t\n  Recheck Cond: ((a = 1) OR (b = 'r3'::text))\n  Filter: ((a = 1) OR (b = 'r3'::text))\n  ->  BitmapOr\n        ->  Bitmap Index Scan on t_a_idx\n              Index Cond: (a = 1)\n        ->  Bitmap Index Scan on t_b_idx\n              Index Cond: (b = 'r3'::text)",
+            "Bitmap Heap Scan on t\n  Recheck Cond: ((a = 1) OR (b = 'r3'::text))\n  ->  BitmapOr\n        ->  Bitmap Index Scan on t_a_idx\n              Index Cond: (a = 1)\n        ->  Bitmap Index Scan on t_b_idx\n              Index Cond: (b = 'r3'::text)",
         ),
     ];
     for (sql, want) in list {

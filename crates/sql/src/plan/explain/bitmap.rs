@@ -5,6 +5,7 @@ use super::super::print::Printer;
 use super::super::{IndexKey, PlanNode, TableScan};
 use super::Explain;
 use engine::catalog::model::Index;
+use expr::Expr;
 use std::sync::Arc;
 
 type Arm = (Arc<Index>, Vec<IndexKey>);
@@ -25,10 +26,21 @@ impl<'a> Explain<'a> {
             let any = if asked.len() > 1 { format!("({any})") } else { any };
             out.push(("Recheck Cond".to_owned(), any.into()));
         }
-        if let Some(f) = &scan.filter {
-            out.push(("Filter".to_owned(), self.condition(f, n).into()));
+        if let Some(f) = scan.filter.as_ref().and_then(|f| self.beside(f, &out, n)) {
+            out.push(("Filter".to_owned(), f.into()));
         }
         out
+    }
+
+    /// What is asked of each row beside what is told already: of an OR it is asked again.
+    fn beside(&self, filter: &Expr, told: &[(String, Detail)], n: &'a PlanNode) -> Option<String> {
+        let told: Vec<String> = told.iter().map(|(_, detail)| detail.line()).collect();
+        let list = match filter {
+            Expr::And(list) => list.clone(),
+            e => vec![e.clone()],
+        };
+        let rest = list.into_iter().filter(|e| !told.contains(&self.condition(e, n)));
+        Some(self.condition(&super::super::create::and_all(rest.collect())?, n))
     }
 
     /// The scans of the indexes.

@@ -6,22 +6,6 @@ use super::super::{IndexKey, NodeKind, Plan, PlanNode, PlanSortKey, TableScan};
 use super::Explain;
 use expr::Expr;
 
-/// The name under which a scan's rows go in the query.
-fn scanned(n: &PlanNode) -> Option<&str> {
-    let named = |alias: &'_ str| !alias.is_empty();
-    if let Some(scan) = n.kind.table_scan() {
-        return Some(if named(&scan.alias) { &scan.alias } else { &scan.table.name });
-    }
-    match &n.kind {
-        NodeKind::CteScan { alias, name, .. } | NodeKind::WorkTableScan { alias, name, .. } => {
-            Some(if named(alias) { alias } else { name })
-        }
-        NodeKind::FunctionScan { alias, .. } | NodeKind::ValuesScan { alias, .. } => Some(alias),
-        NodeKind::Filter { input, .. } | NodeKind::Project { input, .. } => scanned(input),
-        _ => None,
-    }
-}
-
 /// What the parameters of a plan's execution are given: columns of a nested loop's outer side, and what a sub-plan is run for.
 pub(super) fn given(plan: &Plan) -> Vec<Given> {
     let mut out = Vec::new();
@@ -74,9 +58,10 @@ impl<'a> Explain<'a> {
             out.push('.');
         }
         out.push_str(&Printer::quoted(&table.name));
-        if !scan.alias.is_empty() && scan.alias != table.name {
+        let alias = self.scan_alias(scan);
+        if alias != table.name {
             out.push(' ');
-            out.push_str(&Printer::quoted(&scan.alias));
+            out.push_str(&Printer::quoted(alias));
         }
         out
     }
@@ -86,7 +71,7 @@ impl<'a> Explain<'a> {
     where
         'a: 'c,
     {
-        let p = Printer::new(self.plan, columns, self.env).with(&self.params);
+        let p = Printer::new(self.plan, columns, self.env).with(&self.params).named(&self.names);
         if self.options.verbose { p.qualified(Qualified::Always) } else { p }
     }
 
@@ -99,7 +84,7 @@ impl<'a> Explain<'a> {
     /// A condition over a node's rows: a scan need not say whose its own columns are.
     pub(super) fn condition(&self, e: &Expr, n: &'a PlanNode) -> String {
         let mut p = self.printer(&n.columns);
-        if let Some(own) = scanned(n).filter(|_| !self.options.verbose) {
+        if let Some(own) = self.scanned(n).filter(|_| !self.options.verbose) {
             p = p.qualified(Qualified::Others(own));
         }
         p.expr(e);

@@ -1,7 +1,8 @@
 //! The extensions whose functions are built in: what CREATE EXTENSION makes visible.
 //!
 //! # Layout
-//! [`statements`]: pg_stat_statements; [`amcheck`], [`buffercache`], [`visibility`], [`stattuple`], [`pageinspect`] and its [`btree`] part: PostgreSQL's functions under their names.
+//! [`statements`]: pg_stat_statements; [`amcheck`], [`buffercache`], [`visibility`], [`stattuple`], [`rowlocks`], [`pageinspect`] and its [`btree`] part:
+//! PostgreSQL's functions under their names.
 //!
 //! # Invariants
 //! A function of an extension is found by name only while `pg_extension` has the extension's row.
@@ -16,6 +17,7 @@ mod buffercache;
 mod freespacemap;
 mod pageinspect;
 mod prewarm;
+mod rowlocks;
 mod statements;
 mod stattuple;
 mod tuples;
@@ -109,6 +111,14 @@ pub const EXTENSIONS: &[Extension] = &[
         version: "1.2",
         comment: "examine the visibility map (VM) and page-level visibility info",
         functions: visibility::FUNCTIONS,
+        view_readers: &[],
+        views: &[],
+    },
+    Extension {
+        name: "pgrowlocks",
+        version: "1.2",
+        comment: "show row-level locking information",
+        functions: rowlocks::FUNCTIONS,
         view_readers: &[],
         views: &[],
     },
@@ -261,6 +271,7 @@ const ARGUMENT_NAMES: &[(&str, usize, &[&str])] = &[
     ("pg_stat_statements_reset", 4, &["userid", "dbid", "queryid", "minmax_only"]),
     ("pg_visibility", 2, &["", "blkno"]),
     ("pg_visibility_map", 2, &["", "blkno"]),
+    ("pgrowlocks", 1, &["relname"]),
     ("pgstatginindex", 1, &["relname"]),
     ("pgstathashindex", 1, &["relname"]),
     ("pgstatindex", 1, &["relname"]),

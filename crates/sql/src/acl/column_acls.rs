@@ -1,0 +1,65 @@
+//! Privileges on columns: what `pg_attribute.attacl` says.
+
+use super::AclItem;
+use crate::session::SessionState;
+use base::{Oid, Result};
+use engine::catalog::model::Table;
+use std::collections::HashSet;
+
+/// What one role may do with each column of a table beside what it may with the table.
+pub(crate) struct Columns {
+    /// (number, privileges, those with grant option) of the columns that are not dropped.
+    columns: Vec<(i32, u32, u32)>,
+}
+
+impl Columns {
+    /// Of a role and those whose privileges it has.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn of(state: &SessionState, role: Oid, table: &Table) -> Result<Columns> {
+        let granted = table.columns.iter().any(|c| c.acl.is_some());
+        let names = match granted && role.is_valid() {
+            true => super::names_of(state, &super::roles_of(state, role)?)?,
+            false => HashSet::new(),
+        };
+        Ok(Columns::of_names(&names, table))
+    }
+
+    /// Of PUBLIC and the roles of these names.
+    fn of_names(names: &HashSet<String>, table: &Table) -> Columns {
+        let held = |acl: &[String]| {
+            acl.iter()
+                .filter_map(|item| AclItem::parse(item))
+                .filter(|item| item.grantee.is_empty() || names.contains(&item.grantee))
+                .fold((0, 0), |(held, may), i| (held | i.privileges, may | i.grantable))
+        };
+        let columns = table.columns.iter().filter(|c| !c.dropped).map(|c| {
+            let (privileges, grantable) = held(c.acl.as_deref().unwrap_or_default());
+            (c.number, privileges, grantable)
+        });
+        Columns { columns: columns.collect() }
+    }
+
+    /// The privileges on one column, and those of them with grant option.
+    pub fn on(&self, number: i32) -> (u32, u32) {
+        let found = self.columns.iter().find(|c| c.0 == number);
+        found.map_or((0, 0), |(_, privileges, grantable)| (*privileges, *grantable))
+    }
+
+    /// The privileges, and those with grant option, that there are on any column.
+    pub fn on_any(&self) -> (u32, u32) {
+        self.columns.iter().fold((0, 0), |(held, may), c| (held | c.1, may | c.2))
+    }
+
+    /// Is there the privilege on each of `list`? 0 is the whole row, all columns; of no column: any.
+    pub fn have(&self, bit: u32, list: &[i32]) -> bool {
+        if list.is_empty() {
+            return self.columns.iter().any(|c| c.1 & bit != 0);
+        }
+        list.iter().all(|number| match number {
+            0 => self.columns.iter().all(|c| c.1 & bit != 0),
+            number => self.on(*number).0 & bit != 0,
+        })
+    }
+}
