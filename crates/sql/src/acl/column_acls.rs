@@ -58,7 +58,8 @@ impl Columns {
             return self.columns.iter().any(|c| c.1 & bit != 0);
         }
         list.iter().all(|number| match number {
-            0 => self.columns.iter().all(|c| c.1 & bit != 0),
+            // Of no columns there is none.
+            0 => !self.columns.is_empty() && self.columns.iter().all(|c| c.1 & bit != 0),
             number => self.on(*number).0 & bit != 0,
         })
     }
