@@ -373,7 +373,9 @@ fn references_and_questions() {
 fn a_row_of_no_columns_is_the_table_s() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&["CREATE TABLE bare (); INSERT INTO bare DEFAULT VALUES; CREATE ROLE ca; SET ROLE ca"]);
+    s.run_each(&[
+        "CREATE TABLE bare (); INSERT INTO bare DEFAULT VALUES; CREATE ROLE ca; SET ROLE ca",
+    ]);
     for query in ["SELECT bare FROM bare", "SELECT count(*) FROM bare", "SELECT * FROM bare"] {
         assert_eq!(s.run(query), "42501 permission denied for table bare", "{query}");
     }
