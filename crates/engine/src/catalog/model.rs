@@ -445,6 +445,11 @@ impl Table {
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| !c.dropped && c.name == name)
     }
+    /// What a plain column of an index is called here: the index's columns keep the names that they were made with.
+    pub fn name_of_indexed<'a>(&'a self, c: &'a IndexColumn) -> &'a str {
+        let column = usize::try_from(c.column - 1).ok().and_then(|at| self.columns.get(at));
+        column.map_or(&c.name, |column| &column.name)
+    }
     /// The primary key's index.
     pub fn primary_key(&self) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|i| i.primary)

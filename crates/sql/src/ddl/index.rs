@@ -556,7 +556,7 @@ pub(super) fn duplicate(
             };
             let name = match &column.expr {
                 Some(expr) => relation::expr_text(expr, table, cx.env).unwrap_or_default(),
-                None => column.name.clone(),
+                None => table.name_of_indexed(column).to_owned(),
             };
             (name, crate::exec::modify::shown(column.ty.oid, &datum, cx))
         })

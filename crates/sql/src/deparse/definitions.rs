@@ -19,13 +19,7 @@ pub(crate) fn column_names(t: &Table) -> Vec<String> {
 fn key(i: &Index, n: usize, t: &Table, pretty: bool, env: &dyn Env) -> Result<String> {
     let c = &i.columns[n];
     match &c.expr {
-        None => {
-            let name = usize::try_from(c.column - 1)
-                .ok()
-                .and_then(|k| t.columns.get(k))
-                .map_or(c.name.as_str(), |c| c.name.as_str());
-            Ok(ident(name))
-        }
+        None => Ok(ident(t.name_of_indexed(c))),
         Some(e) => {
             let text = expression(e, &column_names(t), pretty, env)?;
             Ok(if looks_like_function(e) { text } else { format!("({text})") })
@@ -136,15 +130,8 @@ fn not_valid(enforced: bool, validated: bool) -> &'static str {
 
 /// The table's names of these columns of an index: its own may be others, to tell them apart.
 fn column_list(i: &Index, t: &Table, from: usize, to: usize) -> String {
-    let names: Vec<String> = i.columns[from..to]
-        .iter()
-        .map(|c| {
-            usize::try_from(c.column - 1)
-                .ok()
-                .and_then(|k| t.columns.get(k))
-                .map_or_else(|| ident(&c.name), |c| ident(&c.name))
-        })
-        .collect();
+    let names: Vec<String> =
+        i.columns[from..to].iter().map(|c| ident(t.name_of_indexed(c))).collect();
     names.join(", ")
 }
 

@@ -276,7 +276,6 @@ impl TableWriter {
         cx: &EvalContext<'_>,
     ) -> Error {
         let w = &self.indexes[i];
-        let columns: Vec<String> = self.table.columns.iter().map(|c| c.name.clone()).collect();
         // While an index is rebuilt concurrently there are two, and the constraint has the name of the valid one.
         let named = self.table.indexes.iter().find(|i| i.valid && i.stands_for(&w.index));
         let name = if w.index.valid { &w.index.name } else { &named.unwrap_or(&w.index).name };
@@ -286,7 +285,7 @@ impl TableWriter {
         if !refused::may_show_key(x, &self.table, &w.index) {
             return e.into();
         }
-        let key = w.key_text(row, &columns, x, cx);
+        let key = w.key_text(row, &self.table, x, cx);
         e.detail(format!("Key {key} already exists.")).into()
     }
 

@@ -84,13 +84,7 @@ impl DoubtfulKey {
 
     fn duplicate(&self, table: &Table, index: &Index, x: &ExecContext<'_>) -> SqlError {
         let keys = &index.columns[..index.key_columns];
-        let names: Vec<&str> = keys
-            .iter()
-            .map(|c| {
-                let at = usize::try_from(c.column - 1).ok();
-                at.and_then(|n| table.columns.get(n)).map_or(&*c.name, |column| &*column.name)
-            })
-            .collect();
+        let names: Vec<&str> = keys.iter().map(|c| table.name_of_indexed(c)).collect();
         let values = keys.iter().zip(&self.key).map(|(c, v)| shown(c.ty.oid, v, x));
         let values: Vec<String> = values.collect();
         let name = index.constraint.as_ref().unwrap_or(&index.name);

@@ -159,17 +159,18 @@ impl IndexWriter {
     pub(super) fn key_text(
         &self,
         row: &[Datum],
-        columns: &[String],
+        table: &Table,
         x: &ExecContext<'_>,
         cx: &EvalContext<'_>,
     ) -> String {
+        let columns: Vec<String> = table.columns.iter().map(|c| c.name.clone()).collect();
         let mut names = Vec::new();
         let mut values = Vec::new();
         for (s, c) in self.sources.iter().zip(&self.index.columns).take(self.index.key_columns) {
             names.push(match &c.expr {
-                Some(e) => crate::deparse::expression(e, columns, false, x.env)
+                Some(e) => crate::deparse::expression(e, &columns, false, x.env)
                     .unwrap_or_else(|_| c.name.clone()),
-                None => c.name.clone(),
+                None => table.name_of_indexed(c).to_owned(),
             });
             let v = match s {
                 KeySource::Column(i) => row[*i].clone(),
