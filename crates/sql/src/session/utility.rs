@@ -1,4 +1,8 @@
 //! Statements that are not queries: where each is carried out.
+//!
+//! # Differs from PostgreSQL
+//! DISCARD ALL keeps what the session has planned for texts that came by themselves, which PostgreSQL plans anew each time in any case.
+//! Prepared statements go as there, and DISCARD PLANS forgets all plans.
 
 use super::counting::rows_of;
 use super::portal::MadeRows;
