@@ -37,7 +37,7 @@ mod select;
 pub(crate) mod set_ops;
 mod special;
 pub(crate) use json::{constructor_name, finder_name, template_columns};
-pub(crate) use scope::{is_system_column, system_column};
+pub(crate) use scope::{number_of_system_column, system_column, type_of_system_column};
 pub(crate) use special::function_columns;
 mod standalone;
 mod sub_selects;
