@@ -124,8 +124,9 @@ impl ScanBounds {
     }
     /// Do the filters let this entry pass?
     pub(crate) fn passes(&self, schema: &KeySchema, item: Item<'_>) -> bool {
+        let entry = item.plain();
         self.filters.iter().all(|(i, condition)| {
-            let value = item.attributes(schema.widths()).nth(*i).flatten();
+            let value = entry.item().attributes(schema.widths()).nth(*i).flatten();
             schema.columns.get(*i).is_none_or(|column| satisfies(column, condition, value))
         })
     }

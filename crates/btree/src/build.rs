@@ -156,16 +156,16 @@ impl<'a> Builder<'a> {
             if !pending.is_empty() {
                 let before = Item(&pending);
                 if deduplicate
-                    && before.has_nulls() == item.has_nulls()
-                    && before.key_bytes() == item.key_bytes()
+                    && before.has_key_of(item)
                     && pending.len() + (tids.len() + 1) * 6 <= POSTING_SIZE_MAX
                 {
                     tids.push(item.tid());
                     continue;
                 }
                 if schema.unique && schema.compare_keys(before, item).is_eq() {
+                    let key = item.plain();
                     let values = || -> SmallVec<[Value<'_>; 8]> {
-                        item.attributes(schema.widths()).take(schema.key_count()).collect()
+                        key.item().attributes(schema.widths()).take(schema.key_count()).collect()
                     };
                     let counts = schema.nulls_not_distinct || values().iter().all(Option::is_some);
                     if let (true, true, Some(first)) = (live, counts, last_live) {

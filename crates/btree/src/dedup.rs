@@ -17,7 +17,7 @@ use crate::log::{Block, Change};
 use crate::removal::{Removal, each, pack};
 use crate::tree::{Btree, WritePage};
 use base::{BlockNumber, Fork, Result, Tid};
-use page::btree::{self as layout, Item, PageRef};
+use page::btree::{self as layout, PageRef};
 use std::collections::{HashMap, HashSet};
 
 /// The most bytes a merged entry takes.
@@ -97,8 +97,8 @@ impl Btree {
         for offset in offsets.clone() {
             let item = view.item(offset);
             let duplicate = item.is_posting()
-                || offset > view.first_data() && same_key(view.item(offset - 1), item)
-                || offset < view.count() && same_key(item, view.item(offset + 1));
+                || offset > view.first_data() && view.item(offset - 1).has_key_of(item)
+                || offset < view.count() && item.has_key_of(view.item(offset + 1));
             for tid in item.tids() {
                 let entry = by_block.entry(tid.block).or_default();
                 entry.0 += usize::from(duplicate);
@@ -132,10 +132,6 @@ impl Btree {
     }
 }
 
-fn same_key(a: Item<'_>, b: Item<'_>) -> bool {
-    a.has_nulls() == b.has_nulls() && a.key_bytes() == b.key_bytes()
-}
-
 /// Runs of neighbours with equal keys that one entry could hold: (first line pointer, how many).
 fn equal_runs(view: PageRef<'_>) -> Vec<(u16, u16)> {
     let mut runs = Vec::new();
@@ -147,7 +143,7 @@ fn equal_runs(view: PageRef<'_>) -> Vec<(u16, u16)> {
         while end <= view.count() {
             let item = view.item(end);
             let more = item.tid_count() * 6;
-            if size + more > POSTING_SIZE_MAX || !same_key(first, item) {
+            if size + more > POSTING_SIZE_MAX || !first.has_key_of(item) {
                 break;
             }
             size += more;

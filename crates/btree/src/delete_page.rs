@@ -60,7 +60,8 @@ impl Btree {
                 return Ok(deleted);
             }
             let mut stack = Stack::new();
-            let high = Item(&high);
+            let high = Item(&high).plain();
+            let high = high.item();
             let values: SmallVec<[Value<'_>; 8]> = high.attributes(self.schema.widths()).collect();
             let edge = high.pivot_tid().map_or(Edge::Pivot, Edge::At);
             drop(self.descend(&self.schema.bound(&values, edge), 0, Some(&mut stack))?);

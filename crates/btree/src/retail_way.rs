@@ -232,6 +232,8 @@ impl Btree {
         f: impl FnOnce(&Bound<'_>) -> R,
     ) -> R {
         self.with_item(keys, n, |key| {
+            let key = key.plain();
+            let key = key.item();
             let values: SmallVec<[Value<'_>; 8]> =
                 key.attributes(self.schema.widths()).take(self.schema.key_count()).collect();
             f(&self.schema.bound(&values, Edge::At(key.tid())))

@@ -18,7 +18,7 @@ use crate::tidy::{LEAVES_MOST, is_spent};
 use crate::tree::{Btree, ReadPage};
 use base::{BlockNumber, Csn, Lsn, OffsetNumber, Result, Tid};
 use buffer::PinnedPage;
-use page::btree::{self as layout, Attributes, Item, NO_BLOCK, PageRef};
+use page::btree::{self as layout, Attributes, Item, NO_BLOCK, PageRef, Plain};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -94,6 +94,8 @@ pub struct BtreeScan {
     may_tidy: u8,
     /// What its rows are judged by, if who scans has said so.
     snapshot: Option<Csn>,
+    /// The entry last returned, whose key is packed on the leaf.
+    unpacked: Vec<u8>,
 }
 
 /// On one leaf a scan skips so often to get to its first match; then its entries are looked at one by one.
@@ -117,6 +119,7 @@ impl Btree {
             marked_leaf: None,
             may_tidy: leaves_to_tidy(options),
             snapshot: None,
+            unpacked: Vec::new(),
         }
     }
     /// The page to the left of `block`, which linked to `prev` when it was read; `None` at the left end.
@@ -262,12 +265,19 @@ impl BtreeScan {
         }
     }
     /// The values of the entry last returned, in an index-only scan; else none.
-    pub fn values(&self) -> Attributes<'_, '_> {
+    pub fn values(&mut self) -> Attributes<'_, '_> {
         let key = self.leaf.entries.get(self.leaf.current).map_or((0, 0), |e| e.key);
         let start = key.0 as usize;
         let bytes = self.leaf.keys.get(start..start + usize::from(key.1)).unwrap_or_default();
         let widths = self.tree.schema.widths();
-        Item(bytes).attributes(if bytes.is_empty() { &[] } else { widths })
+        let widths = if bytes.is_empty() { &[] } else { widths };
+        match Item(bytes).plain() {
+            Plain::AsItIs(bytes) => Item(bytes).attributes(widths),
+            Plain::Unpacked(entry) => {
+                self.unpacked = entry;
+                Item(&self.unpacked).attributes(widths)
+            }
+        }
     }
     /// True if the leaf in hand is as it was when its entries were copied. An index-only scan that finds the
     /// entry's heap page all-visible must ask this *afterwards*, and look at the heap tuple if it is not so:
@@ -477,7 +487,8 @@ impl BtreeScan {
         while steps < STEPS_ON_LEAF
             && (page.view().first_data()..=page.view().count()).contains(&offset)
         {
-            let values = page.view().item(offset).attributes(tree.schema.widths());
+            let entry = page.view().item(offset).plain();
+            let values = entry.item().attributes(tree.schema.widths());
             let place = match forward {
                 true => next_place(&tree.schema, &self.bounds.skip, values),
                 false => last_place(&tree.schema, &self.bounds.skip, values),
@@ -537,13 +548,15 @@ impl BtreeScan {
         if more && !self.bounds.skip.is_empty() {
             // What follows the leaf is not before its high key; what is left of it is not behind its first entry.
             let (schema, skip) = (&tree.schema, &self.bounds.skip);
+            let widths = schema.widths();
             let place = match self.options.direction {
-                Direction::Forward => {
-                    view.high_key().map(|k| next_place(schema, skip, k.attributes(schema.widths())))
-                }
+                Direction::Forward => view
+                    .high_key()
+                    .map(Item::plain)
+                    .map(|key| next_place(schema, skip, key.item().attributes(widths))),
                 Direction::Backward => (view.first_data() <= view.count())
-                    .then(|| view.item(view.first_data()))
-                    .map(|k| last_place(schema, skip, k.attributes(schema.widths()))),
+                    .then(|| view.item(view.first_data()).plain())
+                    .map(|key| last_place(schema, skip, key.item().attributes(widths))),
             };
             match place {
                 Some(Place::At(edge)) => leaf.skip_to = Some(edge),

@@ -189,27 +189,51 @@ impl KeySchema {
         if bytes > 2048 {
             let size = self.postgres_size(values);
             if size > layout::MAX_ITEM_SIZE {
-                let mut error = base::SqlError::new(
-                    base::SqlState::PROGRAM_LIMIT_EXCEEDED,
-                    format!(
-                        "index row size {size} exceeds btree version 4 maximum {} for index \"{}\"",
-                        layout::MAX_ITEM_SIZE,
-                        self.index_name
-                    ),
-                );
-                error.detail = Some(format!(
-                    "Index row references tuple ({},{}) in relation \"{}\".",
-                    tid.block, tid.offset, self.table_name
-                ));
-                error.hint = Some(
-                    "Values larger than 1/3 of a buffer page cannot be indexed.\nConsider a function index of an MD5 hash of the value, or use full text indexing."
-                        .into(),
-                );
-                return Err(error.into());
+                return self.form_packed(out, values, tid, size);
             }
         }
         layout::form(out, &self.widths, values, tid);
         Ok(())
+    }
+
+    /// [`KeySchema::form`] of what takes too many bytes, `plain_size` as PostgreSQL counts, as it is.
+    #[cold]
+    fn form_packed(
+        &self,
+        out: &mut Vec<u8>,
+        values: &[Value<'_>],
+        tid: Tid,
+        plain_size: usize,
+    ) -> Result<()> {
+        let mut plain = Vec::new();
+        layout::form(&mut plain, &self.widths, values, tid);
+        match layout::pack(Item(&plain)) {
+            Ok(packed) => {
+                out.extend_from_slice(&packed);
+                Ok(())
+            }
+            Err(size) => Err(self.too_large(tid, size.next_multiple_of(8).min(plain_size))),
+        }
+    }
+
+    fn too_large(&self, tid: Tid, size: usize) -> base::Error {
+        let mut error = base::SqlError::new(
+            base::SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!(
+                "index row size {size} exceeds btree version 4 maximum {} for index \"{}\"",
+                layout::MAX_ITEM_SIZE,
+                self.index_name
+            ),
+        );
+        error.detail = Some(format!(
+            "Index row references tuple ({},{}) in relation \"{}\".",
+            tid.block, tid.offset, self.table_name
+        ));
+        error.hint = Some(
+            "Values larger than 1/3 of a buffer page cannot be indexed.\nConsider a function index of an MD5 hash of the value, or use full text indexing."
+                .into(),
+        );
+        error.into()
     }
 
     #[inline]
@@ -253,7 +277,8 @@ impl KeySchema {
     }
     /// Compares the key columns of two entries that have them all.
     pub fn compare_keys(&self, a: Item<'_>, b: Item<'_>) -> Ordering {
-        let (a, b) = (a.attributes(&self.widths), b.attributes(&self.widths));
+        let (a, b) = (a.plain(), b.plain());
+        let (a, b) = (a.item().attributes(&self.widths), b.item().attributes(&self.widths));
         for ((column, a), b) in self.columns.iter().zip(a).zip(b) {
             let ordering = Self::compare_column(column, a, b);
             if ordering != Ordering::Equal {
@@ -265,7 +290,8 @@ impl KeySchema {
     /// How many leading attributes are needed to tell `left` from `right`, which is not smaller: up to
     /// the number of key columns, or one more if only the heap address does.
     pub fn attributes_to_separate(&self, left: Item<'_>, right: Item<'_>) -> usize {
-        let (a, b) = (left.attributes(&self.widths), right.attributes(&self.widths));
+        let (a, b) = (left.plain(), right.plain());
+        let (a, b) = (a.item().attributes(&self.widths), b.item().attributes(&self.widths));
         for (i, ((column, a), b)) in self.columns.iter().zip(a).zip(b).enumerate() {
             if Self::compare_column(column, a, b) != Ordering::Equal {
                 return i + 1;
@@ -277,9 +303,16 @@ impl KeySchema {
     pub fn truncate(&self, left: Item<'_>, right: Item<'_>, child: BlockNumber) -> Vec<u8> {
         let keep = self.attributes_to_separate(left, right);
         let n = keep.min(self.key_count());
-        let values: SmallVec<[Value<'_>; 8]> = right.attributes(&self.widths).take(n).collect();
+        let key = right.plain();
+        let values: SmallVec<[Value<'_>; 8]> =
+            key.item().attributes(&self.widths).take(n).collect();
         let tid = (keep > self.key_count()).then(|| left.max_tid());
-        layout::form_pivot(&self.widths, &values, tid, child)
+        let pivot = layout::form_pivot(&self.widths, &values, tid, child);
+        // Who divided the page has reckoned with the key as `right` has it.
+        if right.is_packed() && pivot.len() > right.key_bytes().len() {
+            return layout::packed_pivot(right, n, tid, child);
+        }
+        pivot
     }
     /// The pivot that leads to `child`, with the key of `pivot`.
     pub fn pivot_to(pivot: Item<'_>, child: BlockNumber) -> Vec<u8> {
@@ -290,7 +323,7 @@ impl KeySchema {
     #[inline]
     pub fn compare(&self, bound: &Bound<'_>, item: Item<'_>) -> Ordering {
         if let Some(key) = bound.fast
-            && !item.has_nulls()
+            && item.is_simple()
             && let Some(other) = fast_value(self.fast_key, item.0.get(8..).unwrap_or_default())
         {
             return key.cmp(&other).then_with(|| bound.compare_edge(item, 1));
@@ -301,6 +334,9 @@ impl KeySchema {
         {
             return key.cmp(&other);
         }
+        if item.is_packed() {
+            return self.compare_unpacked(bound, item);
+        }
         let mut attributes = item.attributes(&self.widths);
         for (value, column) in bound.values.iter().zip(&self.columns) {
             let Some(other) = attributes.next() else { return Ordering::Greater };
@@ -310,6 +346,11 @@ impl KeySchema {
             }
         }
         bound.compare_edge(item, bound.values.len())
+    }
+
+    #[cold]
+    fn compare_unpacked(&self, bound: &Bound<'_>, item: Item<'_>) -> Ordering {
+        self.compare(bound, item.plain().item())
     }
 
     /// The bound's key, if it and every entry's is a single signed integer of this many bytes (4 or 8).
@@ -338,7 +379,8 @@ impl KeySchema {
     /// A sort key of 8 bytes: if two differ, the entries compare as they do. `None`: no use here.
     pub fn abbreviate(&self, item: Item<'_>) -> u64 {
         let Some(column) = self.columns.first() else { return 0 };
-        let Some(value) = item.attributes(&self.widths).next().flatten() else {
+        let key = item.plain();
+        let Some(value) = key.item().attributes(&self.widths).next().flatten() else {
             return if column.nulls_first { 0 } else { u64::MAX };
         };
         let key = match column.fast {
@@ -463,7 +505,9 @@ mod tests {
             equal_image: true,
         };
         let schema = KeySchema::new("i", "t", vec![text], vec![]);
-        let long = vec![b'x'; 3000];
+        // Does not repeat itself.
+        let long: Vec<u8> =
+            (0..3000u32).map(|i| (i.wrapping_mul(i).wrapping_mul(40_503) >> 13) as u8).collect();
         let error = schema.form(&mut Vec::new(), &[Some(&long)], Tid::default()).unwrap_err();
         assert_eq!(
             error.to_string(),

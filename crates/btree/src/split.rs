@@ -174,7 +174,8 @@ impl Btree {
         let page = match child.view().high_key() {
             Some(high) => {
                 let widths = self.schema.widths();
-                let values: SmallVec<[Value<'_>; 8]> = high.attributes(widths).collect();
+                let key = high.plain();
+                let values: SmallVec<[Value<'_>; 8]> = key.item().attributes(widths).collect();
                 let edge = high.pivot_tid().map_or(Edge::Pivot, Edge::At);
                 self.descend(&self.schema.bound(&values, edge), level, None)?
             }

@@ -91,8 +91,11 @@ pub(crate) fn choose(
     }
     let goes_on = high.is_some_and(|h| {
         h.pivot_attributes() == schema.key_count()
-            && h.attributes(schema.widths())
-                .eq(last.attributes(&schema.widths()[..schema.key_count()]))
+            && h.plain().item().attributes(schema.widths()).eq(last
+                .plain()
+                .item()
+                .attributes(schema.widths())
+                .take(schema.key_count()))
     });
     if goes_on { Some(chosen) } else { best(&candidates, Some(SINGLE_VALUE_FILLFACTOR), 0, |_| 0) }
 }

@@ -26,7 +26,7 @@ pub struct VerifyReport {
 
 pub(crate) type Values<'a> = SmallVec<[Value<'a>; 8]>;
 
-/// The key of an entry, as far as it has one.
+/// The key of an entry, as far as it has one, which is not packed.
 pub(crate) fn values<'a>(schema: &KeySchema, item: Item<'a>) -> Values<'a> {
     let n = if item.is_pivot() { item.pivot_attributes() } else { schema.key_count() };
     item.attributes(schema.widths()).take(n.min(schema.key_count())).collect()
@@ -41,8 +41,9 @@ fn place<'a>(schema: &KeySchema, item: Item<'_>, values: &'a [Value<'a>]) -> Bou
     schema.bound(values, edge)
 }
 fn compare(schema: &KeySchema, a: Item<'_>, b: Item<'_>) -> Ordering {
-    let v = values(schema, a);
-    schema.compare(&place(schema, a, &v), b)
+    let a = a.plain();
+    let v = values(schema, a.item());
+    schema.compare(&place(schema, a.item(), &v), b)
 }
 
 /// A child as its parent knows it: the block, and the key above which and up to which it holds.
@@ -205,7 +206,8 @@ impl Btree {
                 return Err(self.corrupt(block, &format!("entry {offset} is above the high key")));
             }
             if let Some(high) = left_high {
-                let v = values(schema, item);
+                let key = item.plain();
+                let v = values(schema, key.item());
                 let edge = match item.is_pivot() {
                     true => item.pivot_tid().map_or(Edge::Pivot, Edge::At),
                     false => Edge::At(item.tid()),
@@ -229,7 +231,8 @@ impl Btree {
             let first = if view.is_leaf() { view.first_data() } else { view.first_data() + 1 };
             if first <= view.count() {
                 let item = view.item(first);
-                let v = values(schema, item);
+                let key = item.plain();
+                let v = values(schema, key.item());
                 let edge = if item.is_pivot() {
                     item.pivot_tid().map_or(Edge::Pivot, Edge::At)
                 } else {

@@ -61,7 +61,8 @@ impl Btree {
             pause()?;
             for offset in view.first_data()..=view.count() {
                 let item = view.item(offset);
-                let key = values(&self.schema, item);
+                let entry = item.plain();
+                let key = values(&self.schema, entry.item());
                 for tid in item.tids() {
                     let bound = self.schema.bound(&key, Edge::At(tid));
                     let found = self.descend(&bound, 0, None)?.map(|page| page.block);
@@ -83,7 +84,8 @@ impl Btree {
         self.for_each_page(0, &mut |_, view| {
             for offset in view.first_data()..=view.count() {
                 let item = view.item(offset);
-                let values: Values<'_> = item.attributes(self.schema.widths()).collect();
+                let entry = item.plain();
+                let values: Values<'_> = entry.item().attributes(self.schema.widths()).collect();
                 for tid in item.tids() {
                     f(&values, tid)?;
                 }
@@ -113,7 +115,7 @@ impl Btree {
                     key.extend_from_slice(item.0);
                 }
                 let alike = self.schema.nulls_not_distinct
-                    || values(&self.schema, item).iter().all(Option::is_some);
+                    || values(&self.schema, item.plain().item()).iter().all(Option::is_some);
                 if alike {
                     tids.extend(item.tids());
                 }

@@ -22,10 +22,12 @@
 
 mod compact;
 mod dump;
+mod packed;
 mod tuple;
 
 pub use compact::{ADDRESSES, FEW, Gone};
 pub use dump::{dump, verify};
+pub use packed::{Plain, pack, packed_pivot};
 pub use tuple::{
     Attributes, Item, MAX_COLUMNS, MAX_ITEM_SIZE, POSTING_COUNT_MAX, append_posting, byte_prefix,
     form, form_pivot, form_posting, with_tid,
@@ -233,8 +235,8 @@ impl<'a> PageRef<'a> {
             return None;
         }
         let entry = self.0.get(start + 7..start + 8 + width)?;
-        // The high byte of the entry's word, whose top bit says nulls.
-        if entry[0] & 0x80 != 0 {
+        // The high byte of the entry's word: with nulls, or packed, the integer does not stand here.
+        if entry[0] & ((tuple::HAS_NULLS | tuple::PACKED) >> 8) as u8 != 0 {
             return None;
         }
         Some(if width == 4 {

@@ -9,6 +9,7 @@ mod golden;
 mod gone;
 mod hints;
 mod model;
+mod packed;
 mod power;
 mod rebuild;
 mod replay;

@@ -50,6 +50,9 @@ fn matches(column: &KeyColumn, condition: &Condition, value: &Option<Vec<u8>>) -
     }
 }
 
+/// Where values may be longer, many keys are packed.
+const PACKED_FROM: usize = 3000;
+
 fn value(random: &mut Random, column: &KeyColumn, range: u64, pad: usize) -> Option<Vec<u8>> {
     if random.below(12) == 0 {
         return None;
@@ -60,6 +63,12 @@ fn value(random: &mut Random, column: &KeyColumn, range: u64, pad: usize) -> Opt
     } else {
         let mut v = format!("{:05}", n + 50_000).into_bytes();
         v.resize(5 + (n.unsigned_abs() as usize * 7) % (pad + 1), b'x');
+        if pad > PACKED_FROM {
+            // Of some of them next to nothing is left, of others nearly as much as a page takes.
+            let mut noise = Random(u64::from(n.unsigned_abs()) * 2 + 1);
+            let kept = n.unsigned_abs() as usize * 131 % 2500;
+            v.iter_mut().skip(5).take(kept).for_each(|b| *b = noise.next() as u8);
+        }
         v
     })
 }
@@ -266,6 +275,16 @@ fn long_texts() {
 #[test]
 fn long_texts_with_duplicates() {
     run(14, vec![text()], 12, 900, 2500);
+}
+#[test]
+fn texts_too_long_for_a_page() {
+    run(21, vec![text()], 2000, 7500, 1500);
+    run(22, vec![text()], 12, 4000, 1500);
+}
+#[test]
+fn two_columns_too_long_for_a_page() {
+    let columns = vec![KeyColumn { descending: true, ..text() }, int4(), text()];
+    run(23, columns, 40, 3500, 1500);
 }
 #[test]
 fn two_columns_descending_nulls_first() {

@@ -45,6 +45,9 @@ pub fn verify(bytes: &Bytes) -> Result<(), String> {
         if item.is_pivot() != pivot {
             return Err(format!("entry {offset} pivot: {}, expected {pivot}", item.is_pivot()));
         }
+        if !item.is_sound() {
+            return Err(format!("the packed key of entry {offset} is damaged"));
+        }
         if item.is_posting() {
             if item.tid_count() < 2 || item.tid_count() * 6 + 8 > len {
                 return Err(format!("posting list {offset} has {} addresses", item.tid_count()));
@@ -144,8 +147,11 @@ pub fn dump(bytes: &Bytes) -> String {
         } else {
             let _ = write!(out, " {}", item.tid());
         }
+        if item.is_packed() {
+            out.push_str(" packed");
+        }
         out.push(' ');
-        for b in item.key_bytes().iter().take(40) {
+        for b in item.plain().item().key_bytes().iter().take(40) {
             if b.is_ascii_graphic() {
                 out.push(char::from(*b));
             } else {

@@ -26,6 +26,69 @@ fn entries_keep_their_values() {
     assert_eq!((pivot.pivot_tid(), pivot.downlink()), (Some(tid(9)), BlockNumber(3)));
 }
 
+#[test]
+fn packed_entries_keep_their_values_and_addresses() {
+    let widths = [4, -1, -1];
+    let long = vec![b'x'; 40_000];
+    let values = [Some(&[1u8, 0, 0, 0][..]), None, Some(&long[..])];
+    let mut out = Vec::new();
+    form(&mut out, &widths, &values, tid(7));
+    let packed = pack(Item(&out)).unwrap();
+    let item = Item(&packed);
+    assert!(item.is_packed() && item.is_sound() && packed.len() < 300);
+    assert_eq!((item.tid(), item.tid_count(), item.has_nulls()), (tid(7), 1, true));
+    assert_eq!(item.prefix(false), None);
+    let of = |item: Item<'_>| {
+        let plain = item.plain();
+        assert!(!plain.item().is_packed());
+        let values = plain.item().attributes(&widths);
+        values.map(|v| v.map(<[u8]>::to_vec)).collect::<Vec<_>>()
+    };
+    let want: Vec<_> = values.iter().map(|v| v.map(<[u8]>::to_vec)).collect();
+    assert_eq!(of(item), want);
+    // Others may follow it where keys are gathered.
+    let followed = [&packed[..], &out[..]].concat();
+    assert_eq!(of(Item(&followed)), want);
+    let posting = form_posting(item, &[tid(7), tid(9), tid(300)]);
+    let posting = Item(&posting);
+    assert!(posting.is_packed() && posting.has_key_of(item) && !posting.has_key_of(Item(&out)));
+    assert_eq!((of(posting), posting.tid_count(), posting.max_tid()), (want.clone(), 3, tid(300)));
+    assert_eq!(of(Item(&form_posting(posting, &[tid(9)]))), want);
+    let pivot = packed_pivot(posting, 2, Some(tid(9)), BlockNumber(3));
+    let pivot = Item(&pivot);
+    assert_eq!((of(pivot), pivot.pivot_attributes()), (want[..2].to_vec(), 2));
+    assert_eq!((pivot.pivot_tid(), pivot.downlink()), (Some(tid(9)), BlockNumber(3)));
+    assert_eq!(pivot.plain().item().pivot_tid(), Some(tid(9)));
+}
+
+#[test]
+fn damaged_packed_keys_are_noticed() {
+    let widths = [-1];
+    let mut out = Vec::new();
+    form(&mut out, &widths, &[Some(&vec![b'x'; 40_000])], tid(7));
+    let packed = pack(Item(&out)).unwrap();
+    for at in 8..packed.len() {
+        for bit in 0..8 {
+            let mut damaged = packed.clone();
+            damaged[at] ^= 1 << bit;
+            // Whatever comes of it, nothing is read that is not there.
+            let _ = Item(&damaged).plain().item().attributes(&widths).count();
+        }
+    }
+    for short in [&packed[..20], &packed[..10], &packed[..packed.len() - 1]] {
+        assert!(!Item(short).is_sound());
+        assert_eq!(Item(short).plain().item().key_bytes(), b"");
+    }
+    let mut bytes = [0u8; SIZE];
+    let mut p = PageMut(&mut bytes);
+    p.init(0, LEAF | ROOT);
+    assert!(p.push(&packed));
+    verify(&bytes).unwrap();
+    let at = bytes.windows(8).position(|w| w == &packed[6..14]).unwrap();
+    bytes[at + 4] ^= 1;
+    assert_eq!(verify(&bytes).unwrap_err(), "the packed key of entry 1 is damaged");
+}
+
 fn number(n: u16) -> std::ops::Range<usize> {
     usize::from(n)..usize::from(n) + 1
 }

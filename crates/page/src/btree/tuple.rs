@@ -2,10 +2,11 @@
 //!
 //! # Layout
 //! 8 bytes: an address (heap tuple, or on internal pages and in high keys the child's block and two unused
-//! bytes), then a word: bit 15 nulls, 14 posting list, 13 pivot, 12 pivot ends with an address, low
-//! 12 bits the number of a pivot's attributes or of a posting list's addresses. Then, with nulls, a bitmap (bit
+//! bytes), then a word: bit 15 nulls, 14 posting list, 13 pivot, 12 pivot ends with an address, 11 packed key, low
+//! 11 bits the number of a pivot's attributes or of a posting list's addresses. Then the key: with nulls, a bitmap (bit
 //! set: null) of one bit a column; then the values: fixed widths as they are, variable ones after their length (one byte
-//! below 128, else two, the high one first with bit 7 set). Last, a pivot's address or the posting list, 6 bytes each, ascending.
+//! below 128, else two, the high one first with bit 7 set; from 0x7F00 on 0xFF and four, the high one first, which only a packed key holds).
+//! Of a key that is too long for a page its packed form ([`super::packed`]). Last, a pivot's address or the posting list, 6 bytes each, ascending.
 
 use base::{BlockNumber, OffsetNumber, Tid};
 
@@ -14,13 +15,18 @@ pub const MAX_ITEM_SIZE: usize = 2704;
 /// The most columns, included ones among them.
 pub const MAX_COLUMNS: usize = 32;
 /// The most addresses a posting list can have.
-pub const POSTING_COUNT_MAX: usize = 0xFFF;
+pub const POSTING_COUNT_MAX: usize = 0x7FF;
 
-const HAS_NULLS: u16 = 0x8000;
+pub(super) const HAS_NULLS: u16 = 0x8000;
 pub(super) const POSTING: u16 = 0x4000;
-const PIVOT: u16 = 0x2000;
-const PIVOT_TID: u16 = 0x1000;
-const COUNT: u16 = 0x0FFF;
+pub(super) const PIVOT: u16 = 0x2000;
+pub(super) const PIVOT_TID: u16 = 0x1000;
+pub(super) const PACKED: u16 = 0x0800;
+const COUNT: u16 = 0x07FF;
+/// Longer values say their length in five bytes.
+const LONG: usize = 0x7F00;
+/// Before such a length.
+const LONG_MARK: u8 = 0xFF;
 
 pub(super) static DAMAGED: [u8; 8] = [0; 8];
 
@@ -30,7 +36,7 @@ pub struct Item<'a>(pub &'a [u8]);
 
 impl<'a> Item<'a> {
     #[inline]
-    fn info(self) -> u16 {
+    pub(super) fn info(self) -> u16 {
         match self.0.get(6..8) {
             Some(&[a, b]) => u16::from_le_bytes([a, b]),
             _ => 0,
@@ -67,6 +73,22 @@ impl<'a> Item<'a> {
     #[inline]
     pub fn has_nulls(self) -> bool {
         self.info() & HAS_NULLS != 0
+    }
+    /// Is its key packed? Its values are there once it is [`Item::plain`].
+    #[inline]
+    pub fn is_packed(self) -> bool {
+        self.info() & PACKED != 0
+    }
+    /// Neither packed nor with a null among its values?
+    #[inline]
+    pub fn is_simple(self) -> bool {
+        self.info() & (HAS_NULLS | PACKED) == 0
+    }
+    /// Is the key of `other` the same bytes? Then it is the same key.
+    #[inline]
+    pub fn has_key_of(self, other: Item<'_>) -> bool {
+        (self.info() ^ other.info()) & (HAS_NULLS | PACKED) == 0
+            && self.key_bytes() == other.key_bytes()
     }
     /// The number of attributes a pivot has; what follows is minus infinity.
     #[inline]
@@ -113,24 +135,28 @@ impl<'a> Item<'a> {
     pub fn max_tid(self) -> Tid {
         self.nth_tid(self.tid_count().saturating_sub(1))
     }
-    /// Bitmap and values: equal bytes here mean equal keys.
+    /// How many bytes of addresses follow the key.
     #[inline]
-    pub fn key_bytes(self) -> &'a [u8] {
-        let tail = if self.is_posting() {
+    pub(super) fn tail_len(self) -> usize {
+        if self.is_posting() {
             self.tid_count() * 6
         } else if self.info() & (PIVOT | PIVOT_TID) == PIVOT | PIVOT_TID {
             6
         } else {
             0
-        };
-        self.0.get(8..self.0.len().saturating_sub(tail)).unwrap_or_default()
+        }
+    }
+    /// Bitmap and values, or what they are packed into ([`Item::has_key_of`]).
+    #[inline]
+    pub fn key_bytes(self) -> &'a [u8] {
+        self.0.get(8..self.0.len().saturating_sub(self.tail_len())).unwrap_or_default()
     }
     /// The first eight bytes of the first value, as a number (where it has fewer, the others are 0): if two differ, so do the values as strings of
-    /// bytes, and in this order. `None` with nulls, and for a pivot of which nothing is left. A value that is not `variable` has as many.
+    /// bytes, and in this order. `None` with nulls, of a packed key, and for a pivot of which nothing is left. A value that is not `variable` has as many.
     #[inline]
     pub fn prefix(self, variable: bool) -> Option<u64> {
         let info = self.info();
-        if info & HAS_NULLS != 0 || info & PIVOT != 0 && info & COUNT == 0 {
+        if info & (HAS_NULLS | PACKED) != 0 || info & PIVOT != 0 && info & COUNT == 0 {
             return None;
         }
         if !variable {
@@ -138,6 +164,7 @@ impl<'a> Item<'a> {
         }
         let (len, value) = match *self.0.get(8..)? {
             [len, ref value @ ..] if len < 0x80 => (usize::from(len), value),
+            [LONG_MARK, ..] => return None,
             [high, low, ref value @ ..] => {
                 (usize::from(high & 0x7F) << 8 | usize::from(low), value)
             }
@@ -148,9 +175,10 @@ impl<'a> Item<'a> {
             _ => Some(byte_prefix(value.get(..len.min(8))?)),
         }
     }
-    /// The values, of columns of these widths (negative: variable), as many as the entry has.
+    /// The values, of columns of these widths (negative: variable), as many as the entry has, which must not be packed.
     #[inline]
     pub fn attributes<'w>(self, widths: &'w [i16]) -> Attributes<'a, 'w> {
+        debug_assert!(!self.is_packed(), "the values of a packed key are looked for");
         let key = self.key_bytes();
         let n =
             if self.is_pivot() { self.pivot_attributes().min(widths.len()) } else { widths.len() };
@@ -205,6 +233,10 @@ impl<'a> Iterator for Attributes<'a, '_> {
                     self.rest = &self.rest[1..];
                     usize::from(a)
                 }
+                [LONG_MARK, a, b, c, d, ..] => {
+                    self.rest = &self.rest[5..];
+                    u32::from_be_bytes([a, b, c, d]) as usize
+                }
                 [a, b, ..] => {
                     self.rest = &self.rest[2..];
                     usize::from(a & 0x7F) << 8 | usize::from(b)
@@ -233,8 +265,11 @@ fn put_values(out: &mut Vec<u8>, widths: &[i16], values: &[Option<&[u8]>]) -> bo
             let len = value.len();
             if len < 0x80 {
                 out.push(len as u8);
-            } else {
+            } else if len < LONG {
                 out.extend([0x80 | (len >> 8) as u8, len as u8]);
+            } else {
+                out.push(LONG_MARK);
+                out.extend((len as u32).to_be_bytes());
             }
         }
         out.extend_from_slice(value);
@@ -242,7 +277,7 @@ fn put_values(out: &mut Vec<u8>, widths: &[i16], values: &[Option<&[u8]>]) -> bo
     nulls
 }
 
-fn header(out: &mut [u8], tid: Tid, info: u16) {
+pub(super) fn header(out: &mut [u8], tid: Tid, info: u16) {
     out[0..6].copy_from_slice(&tid.to_bytes());
     out[6..8].copy_from_slice(&info.to_le_bytes());
 }
@@ -288,7 +323,7 @@ pub fn append_posting(out: &mut Vec<u8>, model: Item<'_>, tids: &[Tid]) {
     let start = out.len();
     out.resize(start + 8, 0);
     out.extend_from_slice(model.key_bytes());
-    let mut info = if model.has_nulls() { HAS_NULLS } else { 0 };
+    let mut info = model.info() & (HAS_NULLS | PACKED);
     if tids.len() > 1 {
         debug_assert!(tids.len() <= POSTING_COUNT_MAX, "a page holds fewer");
         info |= POSTING | tids.len() as u16;
@@ -323,9 +358,9 @@ pub(super) fn thin_out(
     if kept == 0 {
         return None;
     }
-    let nulls = u16::from_le_bytes([entry[6], entry[7]]) & HAS_NULLS;
+    let key = item.info() & (HAS_NULLS | PACKED);
     let (info, end) =
-        if kept == 1 { (nulls, out.len()) } else { (nulls | POSTING | kept as u16, begin) };
+        if kept == 1 { (key, out.len()) } else { (key | POSTING | kept as u16, begin) };
     let start = end - list;
     out[start + 8..end].copy_from_slice(&entry[8..list]);
     out[start..start + 6].copy_from_slice(&least);

@@ -53,6 +53,7 @@ mod lateral;
 mod like;
 mod locales;
 mod lock_table;
+mod long_keys;
 mod materialized;
 mod matviews;
 mod meanwhile;
