@@ -555,7 +555,7 @@ impl Analyser<'_> {
     }
 
     /// The columns of a table's row type, as they are declared.
-    fn row_type_columns(&mut self, ty: Oid) -> Result<Option<Vec<(String, TypeRef)>>> {
+    pub(super) fn row_type_columns(&mut self, ty: Oid) -> Result<Option<Vec<(String, TypeRef)>>> {
         let Some(table) = self.catalog.table_of_row_type(ty)? else { return Ok(None) };
         let live = table.columns.iter().filter(|c| !c.dropped);
         Ok(Some(live.map(|c| (c.name.clone(), c.declared())).collect()))

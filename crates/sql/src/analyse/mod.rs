@@ -18,6 +18,7 @@ mod comparisons;
 mod dml;
 mod dml_parts;
 mod domains;
+pub(crate) use coerce::is_composite;
 pub(crate) use domains::column_default;
 mod exprs;
 pub(crate) mod from;

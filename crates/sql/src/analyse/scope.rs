@@ -351,6 +351,12 @@ impl Analyser<'_> {
             _ => entry,
         };
         let mut ty = TypeRef::of(RECORD);
+        if let RteKind::Function { calls, ordinality: false } = &entry.kind
+            && let [call] = calls.as_slice()
+            && super::coerce::is_composite(call.call.ty().oid)
+        {
+            ty = call.call.ty();
+        }
         if let Some(oid) = of.described_by()
             && let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid))
             && t.row_type.is_valid()

@@ -24,6 +24,20 @@ fn a_column_holds_an_array_of_a_table_s_rows() {
             "SELECT id, (x).a, (x).b FROM u, unnest(r) x ORDER BY id, a",
             "1|1|x\n1|2|~\n2|5|five\n2|6|~\n2|~|~\n3|7|s",
         ),
+        (
+            "SELECT id, x.*, x.a IS NULL FROM u, unnest(r) x ORDER BY id, a",
+            "1|1|x|f\n1|2|~|f\n2|5|five|f\n2|6|~|f\n2|~|~|t\n3|7|s|f",
+        ),
+        (
+            "SELECT * FROM u, unnest(r) WITH ORDINALITY AS x (p, q, n) WHERE id < 3 ORDER BY id, n",
+            "1|{\"(1,x)\",\"(2,)\"}|1|x|1\n1|{\"(1,x)\",\"(2,)\"}|2|~|2\n2|{\"(5,five)\",NULL,\"(6,)\"}|5|five|1\n2|{\"(5,five)\",NULL,\"(6,)\"}|~|~|2\n2|{\"(5,five)\",NULL,\"(6,)\"}|6|~|3",
+        ),
+        (
+            "SELECT * FROM ROWS FROM (unnest((SELECT r FROM u WHERE id = 1)), generate_series(1, 3)) ORDER BY 3",
+            "1|x|1\n2|~|2\n~|~|3",
+        ),
+        ("SELECT x, pg_typeof(x) FROM u, unnest(r) x WHERE id = 1 ORDER BY a", "(1,x)|t\n(2,)|t"),
+        ("SELECT count(*), sum(a) FROM unnest((SELECT array_agg(t) FROM t))", "2|3"),
         ("SELECT r[1], (r[1]).b, r[1:1], pg_typeof(r[1]) FROM u WHERE id = 1", "(1,x)|x|{\"(1,x)\"}|t"),
         ("SELECT ARRAY[t.*], pg_typeof(ARRAY[t]) FROM t ORDER BY a LIMIT 1", "{\"(1,x)\"}|t[]"),
         ("SELECT pg_typeof(array_agg(t)), array_agg(t)::text FROM t", "t[]|{\"(1,x)\",\"(2,)\"}"),
