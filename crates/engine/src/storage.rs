@@ -340,9 +340,9 @@ impl RelationFiles {
             numbers.next_oid = Oid::FIRST_NORMAL.0;
             numbers.oids_logged = Oid::FIRST_NORMAL.0;
         }
-        // Those of domains and enum types, which are next to each other.
-        if (types::domains::OIDS.start..types::enums::OIDS.end).contains(&numbers.next_oid) {
-            numbers.next_oid = types::enums::OIDS.end;
+        // Those of domains, of enum types and of arrays of row types, which are next to each other.
+        if (types::domains::OIDS.start..types::row_types::ARRAYS.end).contains(&numbers.next_oid) {
+            numbers.next_oid = types::row_types::ARRAYS.end;
         }
         let oid = numbers.next_oid;
         if oid >= numbers.oids_logged {

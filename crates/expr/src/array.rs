@@ -199,5 +199,5 @@ fn slice_of(a: &ArrayValue, indexes: &[(Option<Datum>, Option<Datum>)]) -> Resul
 
 /// The element type of an array type.
 pub fn element_type(array: Oid) -> Oid {
-    types::registry::type_info(array).map_or(oids::TEXT, |t| t.element)
+    types::element_type(array).unwrap_or(oids::TEXT)
 }

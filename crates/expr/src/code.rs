@@ -631,7 +631,7 @@ pub fn compile(e: &Expr) -> Result<Code> {
         Expr::ArrayCoerce { arg, element, ty } => Code::ArrayCoerce {
             arg: boxed(arg)?,
             element: boxed(element)?,
-            element_type: registry::type_info(ty.oid).map_or(element.ty().oid, |t| t.element),
+            element_type: types::element_type(ty.oid).unwrap_or(element.ty().oid),
         },
         Expr::SqlValue { kind, ty } => Code::SqlValue(*kind, *ty),
         Expr::SubPlan { kind, plan, test, args, .. } => Code::SubPlan {

@@ -504,10 +504,7 @@ impl Serialize for Constant {
         let text = if self.value.is_null() {
             None
         } else {
-            let mut out = String::new();
-            types::text_output(self.ty.oid, &self.value, &types::env::PlainEnv, &mut out)
-                .map_err(serde::ser::Error::custom)?;
-            Some(out)
+            Some(constant_text(self).map_err(serde::ser::Error::custom)?)
         };
         (self.ty, text).serialize(s)
     }
@@ -518,9 +515,28 @@ impl<'de> Deserialize<'de> for Constant {
         let (ty, text) = <(TypeRef, Option<String>)>::deserialize(d)?;
         let value = match text {
             None => Datum::Null,
-            Some(text) => types::text_input(ty.oid, -1, &text, &types::env::PlainEnv)
-                .map_err(serde::de::Error::custom)?,
+            Some(text) => constant_value(ty, &text).map_err(serde::de::Error::custom)?,
         };
         Ok(Constant { ty, value })
     }
+}
+
+/// Rows say of themselves what they consist of in the form that pages have; their text needs a catalog to be read.
+fn constant_text(constant: &Constant) -> base::Result<String> {
+    let (ty, mut out) = (constant.ty.oid, String::new());
+    if types::row_types::row_of(ty).is_some() {
+        let mut bytes = Vec::new();
+        types::encode(ty, &constant.value, &mut bytes)?;
+        types::text::bytea_output(&bytes, false, &mut out);
+    } else {
+        types::text_output(ty, &constant.value, &types::env::PlainEnv, &mut out)?;
+    }
+    Ok(out)
+}
+
+fn constant_value(ty: TypeRef, text: &str) -> base::Result<Datum> {
+    if types::row_types::row_of(ty.oid).is_some() {
+        return types::decode(ty.oid, &types::text::bytea_input(text)?);
+    }
+    types::text_input(ty.oid, -1, text, &types::env::PlainEnv)
 }

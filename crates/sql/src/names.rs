@@ -46,6 +46,7 @@ pub fn split_identifier_list(text: &str) -> Vec<String> {
 /// # Errors
 /// I/O.
 pub fn is_type(catalog: &dyn CatalogView, oid: Oid) -> Result<bool> {
+    let oid = types::row_types::row_of(oid).unwrap_or(oid);
     Ok(types::type_info(oid).is_some() || catalog.table_of_row_type(oid)?.is_some())
 }
 

@@ -1,7 +1,6 @@
 //! Order, equality and hashes of values, and of their on-page forms.
 
 use crate::oids::*;
-use crate::typename::type_info;
 use crate::{Datum, numeric};
 use base::Oid;
 use std::cmp::Ordering;
@@ -74,8 +73,11 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
         (Datum::Xid8(x), Datum::Xid8(y)) => x.cmp(y),
         (Datum::Tid(x), Datum::Tid(y)) => x.cmp(y),
         (Datum::Lsn(x), Datum::Lsn(y)) => x.cmp(y),
-        // Only anyarray (statistics in catalogs) holds arrays of different types.
-        (Datum::Array(x), Datum::Array(y)) if x.element_type != y.element_type => {
+        // Only anyarray (statistics in catalogs) holds arrays of different types; but rows of a table are records.
+        (Datum::Array(x), Datum::Array(y))
+            if x.element_type != y.element_type
+                && !(is_row(x.element_type) && is_row(y.element_type)) =>
+        {
             x.element_type.cmp(&y.element_type)
         }
         (Datum::Array(x), Datum::Array(y)) => {
@@ -114,6 +116,11 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
         },
         _ => mixed(a, b),
     }
+}
+
+/// A table's row type, or `record`.
+fn is_row(ty: Oid) -> bool {
+    ty == RECORD || crate::type_info(ty).is_none_or(|t| t.kind == 'c')
 }
 
 /// Numbers of different widths, dates against timestamps; else by kind, so that the order is total.
@@ -431,10 +438,7 @@ pub fn is_orderable(type_oid: Oid) -> bool {
     if crate::registry::default_btree_class(type_oid).is_none() {
         return type_oid == RECORD;
     }
-    match type_info(type_oid) {
-        Some(t) if t.is_array() => is_orderable(t.element),
-        _ => true,
-    }
+    crate::element_type(type_oid).is_none_or(is_orderable)
 }
 
 /// True if equal values of this type always have the same on-page bytes, so that an index may keep one copy for

@@ -8,7 +8,7 @@
 //! `data/` holds PostgreSQL's own catalog rows as tab-separated facts, [`facts`] parses them, [`registry`] joins
 //! `pg_proc` to the Rust bodies listed in `functions/`, `datetime/` and `json/`: a function exists in Ebb when it has a body.
 //! [`io`] has the text and binary forms, [`store`] the on-page form, [`compare`] order, equality and hashes, [`typename`]
-//! types by name and OID, [`enums`] and [`domains`] the types that users made, [`late`] values that are not read yet.
+//! types by name and OID, [`enums`], [`domains`] and [`row_types`] the types that users made, [`late`] values that are not read yet.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +31,7 @@ pub mod numeric;
 pub mod oids;
 mod recent;
 pub mod registry;
+pub mod row_types;
 pub mod store;
 pub mod text;
 pub mod typename;
@@ -51,4 +52,6 @@ pub use registry::{
     Aggregate, AggregateState, FunctionBody, FunctionInfo, FunctionKind, Volatility,
 };
 pub use store::{decode, encode};
-pub use typename::{format_type, type_by_name, type_info, type_text, typmod_in};
+pub use typename::{
+    array_type, element_type, format_type, type_by_name, type_info, type_text, typmod_in,
+};

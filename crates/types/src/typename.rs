@@ -6,10 +6,11 @@ use base::Oid;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// The built-in type, enum type or domain with this OID.
+/// The built-in type, enum type, domain, or array of one of these or of a row type, with this OID. A row type has none.
 pub fn type_info(oid: Oid) -> Option<&'static TypeInfo> {
     if oid >= Oid::FIRST_NORMAL {
-        return crate::enums::info(oid).or_else(|| crate::domains::info(oid));
+        let known = crate::enums::info(oid).or_else(|| crate::domains::info(oid));
+        return known.or_else(|| crate::row_types::info(oid));
     }
     static MAP: OnceLock<Vec<u16>> = OnceLock::new();
     let map = MAP.get_or_init(|| {
@@ -23,6 +24,21 @@ pub fn type_info(oid: Oid) -> Option<&'static TypeInfo> {
     });
     let i = *map.get(oid.0 as usize)?;
     facts::types().get(usize::from(i))
+}
+
+/// The element type of a true array type; None: it is none.
+pub fn element_type(oid: Oid) -> Option<Oid> {
+    let info = || type_info(oid).filter(|t| t.is_array() && t.element.is_valid());
+    crate::row_types::row_of(oid).or_else(|| info().map(|t| t.element))
+}
+
+/// The array type over a type; None: it has none.
+pub fn array_type(oid: Oid) -> Option<Oid> {
+    match type_info(oid) {
+        Some(info) => Some(info.array).filter(|a| a.is_valid()),
+        // A table's row type.
+        None => crate::row_types::array_of(oid),
+    }
 }
 
 /// The SQL spellings that differ from `typname`.
@@ -85,10 +101,10 @@ pub fn format_type(oid: Oid, typmod: i32) -> String {
     if oid.0 == 0 {
         return "-".to_owned();
     }
-    let Some(info) = type_info(oid) else { return "???".to_owned() };
-    if info.is_array() {
-        return format!("{}[]", format_type(info.element, typmod));
+    if let Some(element) = element_type(oid) {
+        return format!("{}[]", format_type(element, typmod));
     }
+    let Some(info) = type_info(oid) else { return "???".to_owned() };
     let plain = match oid {
         BOOL => "boolean",
         INT2 => "smallint",
@@ -216,8 +232,8 @@ pub fn typmod_in(oid: Oid, args: &[i32]) -> base::Result<i32> {
     let Some(info) = type_info(oid) else {
         base::bail!(UNDEFINED_OBJECT, "type with OID {} does not exist", oid.0)
     };
-    if info.is_array() {
-        return typmod_in(info.element, args);
+    if let Some(element) = element_type(oid) {
+        return typmod_in(element, args);
     }
     if args.is_empty() {
         return Ok(-1);

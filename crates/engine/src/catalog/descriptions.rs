@@ -114,6 +114,7 @@ mod tests {
             persistence: RelationPersistence::Permanent,
             owner: Oid::INVALID,
             acl: None,
+            system_acls: Vec::new(),
             storage: None,
             columns: Vec::new(),
             indexes: Vec::new(),

@@ -54,7 +54,9 @@ pub fn load_table(source: &dyn RowSource, oid: Oid) -> Result<Option<Arc<Table>>
         .map(|r| r.text("nspname").to_owned())
         .unwrap_or_default();
     let persistence = persistence(class.char("relpersistence"));
-    let mut columns = load_columns(source, oid)?;
+    let attributes = source.find("pg_attribute", &[("attrelid", Datum::Oid(oid))])?;
+    let system_acls = system_acls(&attributes);
+    let mut columns = load_columns(source, oid, attributes)?;
     let has_indexes =
         matches!(kind, RelationKind::Table | RelationKind::Toast | RelationKind::MaterializedView);
     let has_constraints = kind == RelationKind::Table && oid >= Oid::FIRST_NORMAL;
@@ -83,6 +85,7 @@ pub fn load_table(source: &dyn RowSource, oid: Oid) -> Result<Option<Arc<Table>>
         persistence,
         owner: class.oid("relowner"),
         acl: class.texts("relacl"),
+        system_acls,
         storage: storage(source, &class),
         columns,
         indexes,
@@ -115,8 +118,16 @@ pub(super) fn storage(source: &dyn RowSource, class: &Row) -> Option<RelationId>
     (file_number != 0).then_some(RelationId { database, file_number })
 }
 
-fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<Vec<Column>> {
-    let mut rows = source.find("pg_attribute", &[("attrelid", Datum::Oid(oid))])?;
+/// What is granted on system columns; others have no rows.
+fn system_acls(attributes: &[Row]) -> Vec<(i32, Vec<String>)> {
+    let system = attributes.iter().filter(|r| r.int("attnum") < 0);
+    let mut found: Vec<_> =
+        system.filter_map(|r| Some((r.i32("attnum"), r.texts("attacl")?))).collect();
+    found.sort();
+    found
+}
+
+fn load_columns(source: &dyn RowSource, oid: Oid, mut rows: Vec<Row>) -> Result<Vec<Column>> {
     rows.retain(|r| r.int("attnum") > 0);
     rows.sort_by_key(|r| r.int("attnum"));
     let defaults = if rows.iter().any(|r| r.bool("atthasdef")) {

@@ -408,6 +408,8 @@ pub struct Table {
     pub owner: Oid,
     /// `relacl` in text form (`=r/postgres`), None: default privileges.
     pub acl: Option<Vec<String>>,
+    /// The `attacl` of system columns on which something is granted, by their numbers.
+    pub system_acls: Vec<(i32, Vec<String>)>,
     /// Where it is stored, if it is.
     pub storage: Option<RelationId>,
     /// Columns, dropped ones included.

@@ -1,7 +1,7 @@
 //! Function calls: scalar, set-returning, aggregate and window.
 
 use super::calls::{functions, returns_set};
-use super::coerce::{can_coerce, name};
+use super::coerce::can_coerce;
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, FuncCall, Loc};
 use crate::plan::query_walk::{query_any, shift_query_levels};
@@ -375,7 +375,7 @@ impl Analyser<'_> {
         let (asked, sorted) = args.split_at_mut(direct);
         if asked.len() != sorted.len() {
             let input: Vec<Oid> = asked.iter().chain(&*sorted).map(|a| a.ty().oid).collect();
-            let text = super::calls::signature(&call.name.join("."), &input, &[]);
+            let text = self.signature(&call.name.join("."), &input, &[]);
             let bare = call.name.last().map_or("", String::as_str);
             let e = SqlError::new(
                 SqlState::UNDEFINED_FUNCTION,
@@ -402,8 +402,8 @@ impl Analyser<'_> {
                 let e = err!(
                     DATATYPE_MISMATCH,
                     "WITHIN GROUP types {} and {} cannot be matched",
-                    name(to),
-                    name(from)
+                    self.type_name_of(to),
+                    self.type_name_of(from)
                 );
                 return self.at(loc, e);
             }
@@ -721,11 +721,6 @@ impl Analyser<'_> {
             list.push((made, loc));
         }
         Ok(Expr::Grouping(vec![number]))
-    }
-
-    /// The name of a type, for messages elsewhere.
-    pub fn type_name_of(&self, oid: Oid) -> String {
-        name(oid)
     }
 }
 

@@ -1,9 +1,7 @@
 //! Choosing functions and operators by PostgreSQL's rules, and building their calls.
 
 use super::Analyser;
-use super::coerce::{
-    array_type, can_coerce, category, element_type, is_polymorphic, is_preferred, name,
-};
+use super::coerce::{array_type, can_coerce, category, element_type, is_polymorphic, is_preferred};
 use crate::parse::ast::{Loc, OpName};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::CallForm;
@@ -433,7 +431,10 @@ impl Analyser<'_> {
             Choice::Ambiguous => {
                 let e = SqlError::new(
                     SqlState::AMBIGUOUS_FUNCTION,
-                    format!("function {} is not unique", signature(&fname.join("."), input, names)),
+                    format!(
+                        "function {} is not unique",
+                        self.signature(&fname.join("."), input, names)
+                    ),
                 )
                 .hint(
                     "Could not choose a best candidate function. You might need to add explicit \
@@ -453,13 +454,26 @@ impl Analyser<'_> {
     ) -> Result<T> {
         let e = SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("function {} does not exist", signature(&fname.join("."), input, names)),
+            format!("function {} does not exist", self.signature(&fname.join("."), input, names)),
         )
         .hint(
             "No function matches the given name and argument types. You might need to add \
              explicit type casts.",
         );
         self.at(loc, e.into())
+    }
+
+    /// `f(integer, unknown)`
+    pub(super) fn signature(&self, fname: &str, input: &[Oid], names: &[Option<String>]) -> String {
+        let args: Vec<String> = input
+            .iter()
+            .enumerate()
+            .map(|(i, t)| match names.get(i).and_then(Option::as_ref) {
+                Some(n) => format!("{n} => {}", self.type_name_of(*t)),
+                None => self.type_name_of(*t),
+            })
+            .collect();
+        format!("{fname}({})", args.join(", "))
     }
 
     /// The arguments converted to what the candidate declares, VARIADIC tail gathered, defaults
@@ -592,7 +606,8 @@ impl Analyser<'_> {
         match best.len() {
             1 => Ok(best[0].0),
             n => {
-                let text = format!("{} {} {}", name(l), op.name, name(right));
+                let text =
+                    format!("{} {} {}", self.type_name_of(l), op.name, self.type_name_of(right));
                 self.operator_error(&text, false, n > 1, loc)
             }
         }
@@ -616,7 +631,12 @@ impl Analyser<'_> {
         let best = select(fits, &[right], |c| &c.1);
         match best.len() {
             1 => Ok(best[0].0),
-            n => self.operator_error(&format!("{} {}", op.name, name(right)), true, n > 1, loc),
+            n => self.operator_error(
+                &format!("{} {}", op.name, self.type_name_of(right)),
+                true,
+                n > 1,
+                loc,
+            ),
         }
     }
 
@@ -655,7 +675,7 @@ impl Analyser<'_> {
         let (lt, rt) = (left.0.ty().oid, right.0.ty().oid);
         let o = self.find_operator(op, Some(lt), rt, loc)?;
         let Some((declared, result)) = settle(&[o.left, o.right], &[lt, rt], o.result) else {
-            let text = format!("{} {} {}", name(lt), op.name, name(rt));
+            let text = format!("{} {} {}", self.type_name_of(lt), op.name, self.type_name_of(rt));
             return self.operator_error(&text, false, false, loc);
         };
         let l = self.argument(left.0, declared[0], left.1)?;
@@ -706,17 +726,4 @@ fn default_argument(f: &Function, index: usize) -> Result<Expr> {
         types::text_input(ty, -1, text, &types::env::PlainEnv)?
     };
     Ok(super::coerce::constant(ty, value))
-}
-
-/// `f(integer, unknown)`
-pub(crate) fn signature(fname: &str, input: &[Oid], names: &[Option<String>]) -> String {
-    let args: Vec<String> = input
-        .iter()
-        .enumerate()
-        .map(|(i, t)| match names.get(i).and_then(Option::as_ref) {
-            Some(n) => format!("{n} => {}", name(*t)),
-            None => name(*t),
-        })
-        .collect();
-    format!("{fname}({})", args.join(", "))
 }

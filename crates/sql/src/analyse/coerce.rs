@@ -27,23 +27,11 @@ pub(crate) fn is_composite(ty: Oid) -> bool {
 }
 /// The element type of a true array type, or None.
 pub(crate) fn element_type(ty: Oid) -> Option<Oid> {
-    type_info(ty).filter(|t| t.is_array() && t.element.is_valid()).map(|t| t.element)
+    types::element_type(ty)
 }
 /// The array type over `ty`, or None.
 pub(crate) fn array_type(ty: Oid) -> Option<Oid> {
-    if ty == RECORD || is_composite(ty) {
-        return Some(RECORD_ARRAY);
-    }
-    type_info(ty).map(|t| t.array).filter(|a| a.is_valid())
-}
-/// `format_type` without a modifier.
-pub(crate) fn name(ty: Oid) -> String {
-    match type_info(ty) {
-        None => "record".into(),
-        // Without a modifier it is what any bit(n) is.
-        Some(_) if ty == BIT => "bit".into(),
-        Some(_) => types::format_type(ty, -1),
-    }
+    types::array_type(ty)
 }
 
 /// Polymorphic pseudo-types.
@@ -92,6 +80,10 @@ pub(crate) fn path(from: Oid, to: Oid, context: CastContext) -> Path {
         && to != INT2VECTOR
         && let (Some(a), Some(b)) = (element_type(from), element_type(to))
     {
+        // What a row as a value can become, one in an array can not.
+        if is_composite(b) {
+            return Path::None;
+        }
         return match path(a, b, context) {
             Path::None => Path::None,
             Path::Relabel => Path::Relabel,
@@ -185,9 +177,26 @@ fn cast_call(function: Oid, arg: Expr, to: TypeRef, explicit: bool) -> Expr {
 }
 
 impl Analyser<'_> {
+    /// A type without a modifier, as messages call it.
+    pub fn type_name_of(&self, ty: Oid) -> String {
+        let of_user = ty >= Oid::FIRST_NORMAL || type_info(ty).is_none();
+        let named = if of_user { self.env.object_name(REGTYPE, ty) } else { None };
+        named.unwrap_or_else(|| match type_info(ty) {
+            None => "record".into(),
+            // Without a modifier it is what any bit(n) is.
+            Some(_) if ty == BIT => "bit".into(),
+            Some(_) => types::format_type(ty, -1),
+        })
+    }
+
     /// The cannot-be-cast error of PostgreSQL.
     pub fn cannot_cast<T>(&self, from: Oid, to: Oid, loc: Loc) -> Result<T> {
-        let e = err!(CANNOT_COERCE, "cannot cast type {} to {}", name(from), name(to));
+        let e = err!(
+            CANNOT_COERCE,
+            "cannot cast type {} to {}",
+            self.type_name_of(from),
+            self.type_name_of(to)
+        );
         self.at(loc, e)
     }
 
@@ -289,8 +298,9 @@ impl Analyser<'_> {
     ) -> Result<Expr> {
         let Expr::Row { fields, ty, .. } = row else { return Ok(row) };
         let columns: Vec<_> = table.columns.iter().filter(|c| !c.dropped).collect();
+        let called = self.type_name_of(to.oid);
         let cannot = |detail: String| {
-            let text = format!("cannot cast type record to {}", table.name);
+            let text = format!("cannot cast type record to {called}");
             base::Error::from(SqlError::new(SqlState::CANNOT_COERCE, text).detail(detail))
         };
         if fields.len() != columns.len() {
@@ -308,7 +318,7 @@ impl Analyser<'_> {
             }
             let (from, wanted) = (field.ty().oid, c.declared());
             if !can_coerce(from, wanted.oid, context) {
-                let (from, wanted) = (name(from), name(wanted.oid));
+                let (from, wanted) = (self.type_name_of(from), self.type_name_of(wanted.oid));
                 let n = i + 1;
                 let e = cannot(format!("Cannot cast type {from} to {wanted} in column {n}."));
                 return self.at(loc, e);
@@ -390,11 +400,16 @@ impl Analyser<'_> {
                 *slot = to;
             }
         } else if *slot != to {
+            let before = *slot;
             let e = SqlError::new(
                 SqlState::AMBIGUOUS_PARAMETER,
                 format!("inconsistent types deduced for parameter ${number}"),
             )
-            .detail(format!("{} versus {}", name(*slot), name(to)));
+            .detail(format!(
+                "{} versus {}",
+                self.type_name_of(before),
+                self.type_name_of(to)
+            ));
             return self.at(loc, e.into());
         }
         Ok(Expr::Param { number, ty: TypeRef::of(to) })
@@ -432,8 +447,8 @@ impl Analyser<'_> {
                 SqlState::DATATYPE_MISMATCH,
                 format!(
                     "column \"{column}\" is of type {} but expression is of type {}",
-                    name(to.oid),
-                    name(from)
+                    self.type_name_of(to.oid),
+                    self.type_name_of(from)
                 ),
             )
             .hint("You will need to rewrite or cast the expression.")
@@ -463,7 +478,7 @@ impl Analyser<'_> {
                 let e = err!(
                     DATATYPE_MISMATCH,
                     "argument of {what} must be {wanted}, not type {}",
-                    name(from)
+                    self.type_name_of(from)
                 );
                 return self.at(loc, e);
             }
@@ -505,8 +520,8 @@ impl Analyser<'_> {
                 let e = err!(
                     DATATYPE_MISMATCH,
                     "{what} types {} and {} cannot be matched",
-                    name(chosen),
-                    name(t)
+                    self.type_name_of(chosen),
+                    self.type_name_of(t)
                 );
                 return self.at(loc, e);
             }
@@ -528,8 +543,12 @@ impl Analyser<'_> {
             return Ok(e);
         }
         if !can_coerce(from, ty, CastContext::Implicit) {
-            let e =
-                err!(CANNOT_COERCE, "{what} could not convert type {} to {}", name(from), name(ty));
+            let e = err!(
+                CANNOT_COERCE,
+                "{what} could not convert type {} to {}",
+                self.type_name_of(from),
+                self.type_name_of(ty)
+            );
             return self.at(loc, e);
         }
         self.coerce_implicit(e, ty, loc)
@@ -548,7 +567,7 @@ impl Analyser<'_> {
         let e = err!(
             UNDEFINED_FUNCTION,
             "could not identify an equality operator for type {}",
-            name(ty)
+            self.type_name_of(ty)
         );
         self.at(loc, e)
     }
@@ -560,7 +579,7 @@ impl Analyser<'_> {
         }
         let e = SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
-            format!("could not identify an ordering operator for type {}", name(ty)),
+            format!("could not identify an ordering operator for type {}", self.type_name_of(ty)),
         )
         .hint("Use an explicit ordering operator or modify the query.");
         self.at(loc, Error::from(e))

@@ -1,7 +1,7 @@
 //! Comparisons: operators and chains of them, rows, BETWEEN, IN, ANY, LIKE, IS.
 
 use super::Analyser;
-use super::coerce::{array_type, element_type, is_composite, name};
+use super::coerce::{array_type, element_type, is_composite};
 use super::exprs::op;
 use crate::parse::ast::{self, ExprKind, IsTest, LikeKind, Loc, OpName};
 use base::{Result, err};
@@ -122,7 +122,7 @@ impl Analyser<'_> {
         let e = err!(
             DATATYPE_MISMATCH,
             "row comparison operator must yield type boolean, not type {}",
-            name(e.ty().oid)
+            self.type_name_of(e.ty().oid)
         );
         let _ = op;
         self.at(loc, e)

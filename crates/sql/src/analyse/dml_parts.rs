@@ -87,7 +87,7 @@ impl Analyser<'_> {
                         DATATYPE_MISMATCH,
                         "cannot assign to field \"{field}\" of column \"{}\" because its type {} is not a composite type",
                         c.name,
-                        super::coerce::name(c.ty.oid)
+                        self.type_name_of(c.ty.oid)
                     );
                     return self.at(target.loc, e);
                 }
@@ -104,7 +104,7 @@ impl Analyser<'_> {
             let e = err!(
                 DATATYPE_MISMATCH,
                 "cannot subscript type {} because it does not support subscripting",
-                super::coerce::name(c.ty.oid)
+                self.type_name_of(c.ty.oid)
             );
             return if update { self.at(target.loc, e) } else { Err(e) };
         };
@@ -129,8 +129,8 @@ impl Analyser<'_> {
                 format!(
                     "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
                     c.name,
-                    super::coerce::name(wanted.oid),
-                    super::coerce::name(from)
+                    self.type_name_of(wanted.oid),
+                    self.type_name_of(from)
                 ),
             )
             .hint("You will need to rewrite or cast the expression.");

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::coerce::{agreed, array_type, bool_const, can_coerce, constant, element_type, name};
+use super::coerce::{agreed, array_type, bool_const, can_coerce, constant, element_type};
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, Loc, OpName};
 use base::{Oid, Result, bail, err};
@@ -420,7 +420,7 @@ impl Analyser<'_> {
                     let e = err!(
                         UNDEFINED_OBJECT,
                         "could not find array type for data type {}",
-                        name(to.oid)
+                        self.type_name_of(to.oid)
                     );
                     return self.at(loc, e);
                 }

@@ -19,6 +19,7 @@ use types::oids::{INT8, RECORD};
 /// Does a function in FROM spread into several columns?
 pub(crate) fn yields_record(call: &Expr) -> bool {
     call.ty().oid == RECORD
+        || super::coerce::is_composite(call.ty().oid)
         || function_columns(call).is_some_and(|c| c.len() > 1)
         || super::json::template_columns(call).is_some()
 }
@@ -304,6 +305,11 @@ impl Analyser<'_> {
                     let columns: Vec<(String, TypeRef)> = pairs.collect();
                     call = self.with_columns(call, RECORD, &columns)?;
                 }
+            } else if let Some(columns) = self.columns_of_rows(&call)? {
+                for (n, t) in columns {
+                    names.push(n);
+                    types.push(t);
+                }
             } else if let Some(columns) = function_columns(&call)
                 && (columns.len() > 1 || yields_record(&call))
             {
@@ -346,6 +352,19 @@ impl Analyser<'_> {
             lateral: true,
         };
         self.add_entry(entry, alias, loc)
+    }
+
+    /// The columns of rows of a table's or view's type; `None` if they are of another, or the call itself says what columns it fills.
+    fn columns_of_rows(&mut self, call: &Expr) -> Result<Option<Vec<(String, TypeRef)>>> {
+        let ty = call.ty().oid;
+        if ty == RECORD
+            || !super::coerce::is_composite(ty)
+            || super::json::template_columns(call).is_some()
+        {
+            return Ok(None);
+        }
+        let columns = self.row_type_columns(ty)?;
+        Ok(columns.map(|all| all.into_iter().map(|(name, ty)| (name, ty.base())).collect()))
     }
 
     /// A column definition list is for a record whose columns nobody knows.

@@ -2,7 +2,7 @@
 //! are filled from json objects: what columns those have.
 
 use super::Analyser;
-use super::coerce::{category, constant, is_composite, name};
+use super::coerce::{category, constant, is_composite};
 use crate::parse::ast::{
     self, ExprKind, FuncArg, FuncCall, JsonAnswer, JsonArg, JsonCall, JsonKind, JsonReturning, Loc,
     SelectBody, TableRef, Target,
@@ -69,7 +69,11 @@ impl Analyser<'_> {
         let mut value = self.expr(arg)?;
         let ty = value.ty().oid;
         if !matches!(ty, UNKNOWN | JSON | JSONB | BYTEA) && category(ty) != 'S' {
-            let e = err!(DATATYPE_MISMATCH, "cannot use type {} in IS JSON predicate", name(ty));
+            let e = err!(
+                DATATYPE_MISMATCH,
+                "cannot use type {} in IS JSON predicate",
+                self.type_name_of(ty)
+            );
             return self.at(loc, e);
         }
         if !matches!(ty, JSON | JSONB | BYTEA) {
@@ -170,7 +174,7 @@ impl Analyser<'_> {
             if category(to) != 'S' && to != BYTEA {
                 let text = format!(
                     "cannot use type {} in RETURNING clause of JSON_SERIALIZE()",
-                    name(returning.oid)
+                    self.type_name_of(returning.oid)
                 );
                 let e = SqlError::new(SqlState::DATATYPE_MISMATCH, text)
                     .hint("Try returning a string type or bytea.");
@@ -190,7 +194,8 @@ impl Analyser<'_> {
         if matches!(to, JSON | JSONB | BYTEA) || category(to) == 'S' {
             return Ok(());
         }
-        let e = err!(CANNOT_COERCE, "cannot cast type json to {}", name(returning.oid));
+        let e =
+            err!(CANNOT_COERCE, "cannot cast type json to {}", self.type_name_of(returning.oid));
         self.at(loc, e)
     }
 
@@ -211,7 +216,15 @@ impl Analyser<'_> {
         if from == BYTEA || category(from) == 'S' {
             return self.json_text(value, to, loc);
         }
-        self.at(loc, err!(CANNOT_COERCE, "cannot cast type {} to {}", name(from), name(to)))
+        self.at(
+            loc,
+            err!(
+                CANNOT_COERCE,
+                "cannot cast type {} to {}",
+                self.type_name_of(from),
+                self.type_name_of(to)
+            ),
+        )
     }
 
     /// `JSON_ARRAY(SELECT …)`: the aggregate over the sub-select.
@@ -430,7 +443,7 @@ impl Analyser<'_> {
             let e = err!(
                 DATATYPE_MISMATCH,
                 "JSON path expression must be of type jsonpath, not of type {}",
-                name(ty)
+                self.type_name_of(ty)
             );
             return self.at(path.loc, e);
         }
@@ -510,10 +523,15 @@ impl Analyser<'_> {
             return self.coerce(read, returning, CastContext::Assignment, false, loc);
         }
         if from != UNKNOWN && !super::coerce::can_coerce(from, to, context) {
-            let text =
-                format!("cannot cast behavior expression of type {} to {}", name(from), name(to));
-            let hint =
-                format!("You will need to explicitly cast the expression to type {}.", name(to));
+            let text = format!(
+                "cannot cast behavior expression of type {} to {}",
+                self.type_name_of(from),
+                self.type_name_of(to)
+            );
+            let hint = format!(
+                "You will need to explicitly cast the expression to type {}.",
+                self.type_name_of(to)
+            );
             let e = SqlError::new(SqlState::CANNOT_COERCE, text).hint(hint);
             return self.at(loc, e.into());
         }
@@ -537,7 +555,7 @@ impl Analyser<'_> {
     }
 
     /// The columns of a table's row type, as they are declared.
-    fn row_type_columns(&mut self, ty: Oid) -> Result<Option<Vec<(String, TypeRef)>>> {
+    pub(super) fn row_type_columns(&mut self, ty: Oid) -> Result<Option<Vec<(String, TypeRef)>>> {
         let Some(table) = self.catalog.table_of_row_type(ty)? else { return Ok(None) };
         let live = table.columns.iter().filter(|c| !c.dropped);
         Ok(Some(live.map(|c| (c.name.clone(), c.declared())).collect()))
@@ -562,10 +580,23 @@ impl Analyser<'_> {
     fn template(&mut self, row_type: Oid, columns: &[(String, TypeRef)]) -> Result<Expr> {
         let mut fields = Vec::with_capacity(columns.len());
         for (_, ty) in columns {
-            let inner = if is_composite(ty.oid) { self.row_type_columns(ty.oid)? } else { None };
-            fields.push(match inner {
-                Some(columns) => self.template(ty.oid, &columns)?,
-                None => Expr::Const(Constant { ty: *ty, value: Datum::Null }),
+            let element = super::coerce::element_type(ty.oid);
+            let row = element.unwrap_or(ty.oid);
+            let inner = if is_composite(row) { self.row_type_columns(row)? } else { None };
+            let Some(columns) = inner else {
+                fields.push(Expr::Const(Constant { ty: *ty, value: Datum::Null }));
+                continue;
+            };
+            let inner = self.template(row, &columns)?;
+            fields.push(match element {
+                None => inner,
+                // Of an array, what its elements are like.
+                Some(_) => Expr::Array {
+                    elements: vec![inner],
+                    element_type: TypeRef::of(row),
+                    multidim: false,
+                    ty: TypeRef::of(ty.oid),
+                },
             });
         }
         let names = columns.iter().map(|(name, _)| name.clone()).collect();

@@ -77,6 +77,16 @@ pub(crate) fn system_column(number: i32) -> Option<&'static str> {
     SYSTEM_COLUMNS.iter().find(|(_, n, _)| *n == number).map(|(name, ..)| *name)
 }
 
+/// The number of a system column.
+pub(crate) fn number_of_system_column(name: &str) -> Option<i32> {
+    SYSTEM_COLUMNS.iter().find(|(n, ..)| *n == name).map(|(_, number, _)| *number)
+}
+
+/// The type of a system column.
+pub(crate) fn type_of_system_column(number: i32) -> base::Oid {
+    SYSTEM_COLUMNS.iter().find(|(_, n, _)| *n == number).map_or(base::Oid::INVALID, |(.., ty)| *ty)
+}
+
 /// Columns of catalogs that older clients ask for by the name they had before PostgreSQL 17: psql 15's `\l`
 /// and `\dO`, pg_dump 15.
 const RENAMED: [(u32, &str, &str); 2] =
@@ -335,8 +345,19 @@ impl Analyser<'_> {
             let e = column_var(rte, 0, entry.column_types[0]);
             return self.seen(e, up, loc);
         }
+        // `excluded`, and a view's OLD and NEW, are rows of what is written, which is entry 0.
+        let of = match (&entry.kind, self.levels[at].rtes.first()) {
+            (RteKind::Excluded, Some(target)) => target,
+            _ => entry,
+        };
         let mut ty = TypeRef::of(RECORD);
-        if let Some(oid) = entry.described_by()
+        if let RteKind::Function { calls, ordinality: false } = &entry.kind
+            && let [call] = calls.as_slice()
+            && super::coerce::is_composite(call.call.ty().oid)
+        {
+            ty = call.call.ty();
+        }
+        if let Some(oid) = of.described_by()
             && let Ok(Some(t)) = self.catalog.table_by_oid(base::Oid(oid))
             && t.row_type.is_valid()
         {

@@ -2,13 +2,17 @@
 
 use super::Analyser;
 use super::calls::settle;
-use super::coerce::{can_coerce, element_type, is_polymorphic, name};
+use super::coerce::{can_coerce, element_type, is_polymorphic};
 use crate::parse::ast::{self, Loc, SubscriptIndex};
 use crate::query::{RangeTableEntry, RteKind};
 use base::{Oid, Result, SqlError, SqlState, err};
 use expr::{Expr, SqlValueFunction as S, TypeRef};
 use types::facts::CastContext;
 use types::oids::*;
+
+fn no_field(name: &str) -> base::Error {
+    err!(UNDEFINED_COLUMN, "could not identify column \"{name}\" in record data type")
+}
 
 impl Analyser<'_> {
     pub fn sql_value(&mut self, kind: S, precision: Option<i32>) -> Expr {
@@ -39,7 +43,11 @@ impl Analyser<'_> {
                         .is_some_and(|e| e.collation.is_valid())
             });
         if !collatable {
-            let e = err!(DATATYPE_MISMATCH, "collations are not supported by type {}", name(ty));
+            let e = err!(
+                DATATYPE_MISMATCH,
+                "collations are not supported by type {}",
+                self.type_name_of(ty)
+            );
             return self.at(loc, e);
         }
         let collation = self.collation(names, loc)?;
@@ -98,7 +106,7 @@ impl Analyser<'_> {
             let e = err!(
                 DATATYPE_MISMATCH,
                 "cannot subscript type {} because it does not support subscripting",
-                name(ty.oid)
+                self.type_name_of(ty.oid)
             );
             return self.at(loc, e);
         };
@@ -139,7 +147,7 @@ impl Analyser<'_> {
             if !can_coerce(from, to, CastContext::Implicit) {
                 let e = SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
-                    format!("subscript type {} is not supported", name(from)),
+                    format!("subscript type {} is not supported", self.type_name_of(from)),
                 )
                 .hint("jsonb subscript must be coercible to either integer or text.");
                 return self.at(x.loc, e.into());
@@ -268,16 +276,12 @@ impl Analyser<'_> {
         let Some(columns) = columns else {
             let ty = e.ty().oid;
             if ty == RECORD || super::coerce::is_composite(ty) {
-                let e = err!(
-                    UNDEFINED_COLUMN,
-                    "could not identify column \"{field}\" in record data type"
-                );
-                return self.at(loc, e);
+                return self.at(loc, no_field(field));
             }
             let e = err!(
                 WRONG_OBJECT_TYPE,
                 "column notation .{field} applied to type {}, which is not a composite type",
-                name(ty)
+                self.type_name_of(ty)
             );
             return self.at(loc, e);
         };
@@ -289,7 +293,13 @@ impl Analyser<'_> {
                 let e = err!(UNDEFINED_COLUMN, "column {}.{field} does not exist", entry.alias);
                 return self.at(loc, e);
             }
-            let e = err!(UNDEFINED_COLUMN, "column \"{field}\" not found in data type record");
+            let e = match e.ty().oid {
+                RECORD => no_field(field),
+                ty => {
+                    let ty = self.type_name_of(ty);
+                    err!(UNDEFINED_COLUMN, "column \"{field}\" not found in data type {ty}")
+                }
+            };
             return self.at(loc, e);
         };
         Ok(self.field_of(&e, index, &columns))
@@ -299,7 +309,8 @@ impl Analyser<'_> {
     pub fn expand(&mut self, arg: &ast::Expr, loc: Loc) -> Result<Vec<(String, Expr)>> {
         let e = self.expr(arg)?;
         let Some(columns) = self.record_columns(&e) else {
-            let e = err!(WRONG_OBJECT_TYPE, "type {} is not composite", name(e.ty().oid));
+            let e =
+                err!(WRONG_OBJECT_TYPE, "type {} is not composite", self.type_name_of(e.ty().oid));
             return self.at(loc, e);
         };
         let field = |i: usize| (columns[i].0.clone(), self.field_of(&e, i, &columns));

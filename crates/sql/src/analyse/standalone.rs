@@ -61,8 +61,8 @@ pub fn analyse_default(
                 base::SqlState::DATATYPE_MISMATCH,
                 format!(
                     "column \"{column}\" is of type {} but default expression is of type {}",
-                    super::coerce::name(ty.oid),
-                    super::coerce::name(from)
+                    a.type_name_of(ty.oid),
+                    a.type_name_of(from)
                 ),
             )
             .hint("You will need to rewrite or cast the expression.");
@@ -422,8 +422,8 @@ pub fn analyse_execute_args(
                     format!(
                         "parameter ${} of type {} cannot be coerced to the expected type {}",
                         i + 1,
-                        super::coerce::name(from),
-                        super::coerce::name(*ty)
+                        a.type_name_of(from),
+                        a.type_name_of(*ty)
                     ),
                 )
                 .hint("You will need to rewrite or cast the expression.");

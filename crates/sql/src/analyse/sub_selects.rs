@@ -2,7 +2,7 @@
 
 use super::Analyser;
 use super::aggregates::of_query_around;
-use super::coerce::{array_type, name};
+use super::coerce::array_type;
 use crate::parse::ast::{self, ExprKind, Loc, OpName, Select};
 use crate::query::{Query, TargetEntry};
 use base::{Result, err};
@@ -114,7 +114,7 @@ impl Analyser<'_> {
             let e = err!(
                 UNDEFINED_OBJECT,
                 "could not find array type for data type {}",
-                name(element.oid)
+                self.type_name_of(element.oid)
             );
             return self.at(loc, e);
         };

@@ -1,6 +1,6 @@
 //! OVER and WINDOW.
 
-use super::coerce::{can_coerce, name};
+use super::coerce::can_coerce;
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, Bound, Loc, Over, SortBy, WindowSpec};
 use crate::query::{FrameBound, FrameExclude, FrameMode, WindowDefinition, WindowFrame};
@@ -214,7 +214,7 @@ impl Analyser<'_> {
                 let e2 = err!(
                     FEATURE_NOT_SUPPORTED,
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-                    name(key)
+                    self.type_name_of(key)
                 );
                 return self.at(loc, e2);
             }
@@ -228,8 +228,8 @@ impl Analyser<'_> {
                 FEATURE_NOT_SUPPORTED,
                 "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and \
                  offset type {}",
-                name(key),
-                name(from)
+                self.type_name_of(key),
+                self.type_name_of(from)
             );
             return self.at(e.loc, e2);
         }

@@ -16,7 +16,7 @@ use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
 use engine::catalog::options::RelationOptions;
-use engine::catalog::rows::options_array;
+use engine::catalog::rows::{Row, options_array};
 use engine::catalog::stored;
 use std::sync::Arc;
 use txn::LockMode;
@@ -388,15 +388,27 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// Views and rules that use the column would not fit it any more.
+    /// Views and rules that use the column would not fit it any more. Of those, and of the columns that are generated from it, what came
+    /// first is told of: if that is a column it is left to who asks for those.
     pub(super) fn refuse_dependent_views(&self, table: &Table, column: &Column) -> Result<()> {
         let state = self.state();
         let txn = state.txn()?;
         let rewrite = engine::catalog::defs::by_name("pg_rewrite").oid;
-        let class = engine::catalog::defs::by_name("pg_class").oid;
-        let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
+        let (class, default) = ("pg_class", "pg_attrdef");
+        let of = |name| engine::catalog::defs::by_name(name).oid;
+        let key = [("refclassid", Datum::Oid(of(class))), ("refobjid", Datum::Oid(table.oid))];
         for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
-            if row.oid("classid") == rewrite && row.i32("refobjsubid") == column.number {
+            if row.i32("refobjsubid") != column.number {
+                continue;
+            }
+            if row.oid("classid") == of(default) {
+                let generated =
+                    super::drop::generated_column(state, Object::of(default, row.oid("objid")))?;
+                if generated.is_some_and(|g| g.sub != column.number) {
+                    break;
+                }
+            }
+            if row.oid("classid") == rewrite {
                 let object = Object { class: rewrite, oid: row.oid("objid"), sub: 0 };
                 let what = super::drop::describe(state, object)?;
                 return Err(SqlError::new(
@@ -620,11 +632,11 @@ impl Ddl<'_> {
                 toast.indexes.iter().try_for_each(|index| set(index.oid, table.owner))?;
             }
         }
-        let rows = state.catalog.rows(&txn);
-        for mut row in rows.find("pg_type", &[("typrelid", Datum::Oid(table.oid))])? {
-            row.set("typowner", Datum::Oid(owner));
-            rows.update(&row)?;
-        }
+        let give = |row: &mut Row| row.set("typowner", Datum::Oid(owner));
+        super::row_types::update(state, table.row_type, give, |array| {
+            give(array);
+            Ok(())
+        })?;
         let class = engine::catalog::defs::by_name("pg_class").oid;
         let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
         for row in state.catalog.rows(&txn).find("pg_depend", &key)? {

@@ -102,9 +102,13 @@ pub fn forget(state: &SessionState, dependent: Object, on: Object) -> Result<()>
 /// # Errors
 /// `42704` when the type is not there any more; I/O.
 pub fn record_type(state: &SessionState, dependent: Object, ty: Oid) -> Result<()> {
-    if super::enums::is_ours(ty) {
+    if super::enums::is_ours(ty) || types::row_types::row_of(ty).is_some() {
         super::enums::lock_used_type(state, ty)?;
     } else if ty < Oid::FIRST_NORMAL {
+        return Ok(());
+    }
+    // The array type over a system catalog's row type stays as that does.
+    if types::row_types::row_of(ty).is_some_and(|row| row < Oid::FIRST_NORMAL) {
         return Ok(());
     }
     // A table's row type, too, is not to go while a column is of it.

@@ -10,7 +10,8 @@
 use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
 use super::drop::drop_objects;
-use super::enums::{array_name, array_row, check_type_name, function_oid, type_row};
+use super::enums::{array_name, array_row, function_oid, type_row};
+use super::row_types::free_type_name;
 use super::{Ddl, new_oid};
 use crate::analyse;
 use crate::parse::ast::{Expr as AstExpr, ObjectName};
@@ -208,7 +209,7 @@ impl Ddl<'_> {
         if namespace == state.temp_schema.get() {
             return Err(Error::unsupported("a temporary domain"));
         }
-        check_type_name(state, namespace, &name.name)?;
+        free_type_name(state, namespace, &name.name)?;
         let env = std::rc::Rc::clone(self.session.env());
         let ty = &statement.column.ty;
         let below = analyse::resolve_type_name(ty, &self.source, state, env.as_ref())?;

@@ -115,7 +115,10 @@ struct Closure {
 }
 
 /// The column whose generating expression this is the row of.
-fn generated_column(state: &SessionState, object: Object) -> Result<Option<Object>> {
+///
+/// # Errors
+/// I/O.
+pub(super) fn generated_column(state: &SessionState, object: Object) -> Result<Option<Object>> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     let found = rows.find("pg_attrdef", &[("oid", Datum::Oid(object.oid))])?;
@@ -167,11 +170,12 @@ fn owner_of_rule(state: &SessionState, object: Object) -> Result<Object> {
 }
 
 /// As PostgreSQL has it, so that what is older is told of first, and after it what depends on it: by OIDs, and by columns. Types of ours
-/// are older than what uses them whatever their OIDs, and arrays of them are before them.
+/// are older than what uses them whatever their OIDs, and arrays of them, and of rows, are before them.
 fn younger_first(object: &Object) -> (bool, bool, std::cmp::Reverse<Oid>, i32) {
-    let ours = super::enums::is_ours(object.oid);
+    let of_rows = types::row_types::row_of(object.oid).is_some();
+    let ours = super::enums::is_ours(object.oid) || of_rows;
     let (enums, domains) = (types::enums::is_enum_array, types::domains::is_domain_array);
-    let array = ours && (enums(object.oid) || domains(object.oid));
+    let array = of_rows || ours && (enums(object.oid) || domains(object.oid));
     (ours, array, std::cmp::Reverse(object.oid), object.sub)
 }
 
@@ -350,9 +354,13 @@ fn lock(state: &SessionState, object: Object) -> Result<()> {
             }
             Ok(())
         }
-        _ if super::enums::is_ours(object.oid) => {
-            super::enums::lock_type(state, object.oid, LockMode::AccessExclusive)
-        }
+        "pg_type" => match types::row_types::row_of(object.oid) {
+            Some(row) => super::enums::lock_type(state, row, LockMode::AccessExclusive),
+            None if super::enums::is_ours(object.oid) => {
+                super::enums::lock_type(state, object.oid, LockMode::AccessExclusive)
+            }
+            None => Ok(()),
+        },
         _ => Ok(()),
     }
 }
@@ -508,8 +516,9 @@ fn remove(state: &SessionState, object: Object) -> Result<()> {
             let types = rows.find("pg_type", &[("oid", oid)])?;
             for ty in &types {
                 rows.delete(ty)?;
-                // A relation's row type; what has a column of it says so by its own change.
-                if ty.oid("typrelid").is_valid() {
+                // A relation's row type, or its array; what has a column of it says so by its own change.
+                let of_rows = types::row_types::row_of(object.oid).is_some();
+                if of_rows || ty.oid("typrelid").is_valid() {
                     state.catalog.changed_named(object.oid, ty.text("typname"));
                 } else {
                     state.catalog.changed(Oid::INVALID);

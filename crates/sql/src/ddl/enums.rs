@@ -7,6 +7,7 @@
 
 use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
+use super::row_types::free_type_name;
 use super::{Ddl, new_oid};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{AlterEnum, AlterEnumAction, Drop, ObjectKind, RoleName};
@@ -49,6 +50,10 @@ pub fn lock_type(state: &SessionState, ty: Oid, mode: LockMode) -> Result<()> {
 /// # Errors
 /// `42704` when it was dropped meanwhile; I/O.
 pub fn lock_used_type(state: &SessionState, ty: Oid) -> Result<()> {
+    if let Some(row_type) = types::row_types::row_of(ty) {
+        lock_type(state, row_type, LockMode::AccessShare)?;
+        return super::row_types::ensure_array(state, ty);
+    }
     // An array type goes with its element's.
     let is_array = types::enums::is_enum_array(ty) || types::domains::is_domain_array(ty);
     let element = if is_array { ty.0 - 1 } else { ty.0 };
@@ -102,17 +107,6 @@ pub fn refuse_used_column(table: &Table, column: &Column, new: Oid) -> Result<()
     if changes && generated.chain(checks).chain(predicates).chain(keys).any(|e| uses(e)) {
         let what = "altering the type of a column that an expression uses to or from an enum";
         return Err(Error::unsupported(what));
-    }
-    Ok(())
-}
-
-/// Fails if the schema has a type of that name.
-///
-/// # Errors
-/// `42710`
-pub fn check_type_name(state: &SessionState, namespace: Oid, name: &str) -> Result<()> {
-    if state.catalog.type_oid(&*state.txn()?, namespace, name)?.is_some() {
-        bail!(DUPLICATE_OBJECT, "type \"{name}\" already exists");
     }
     Ok(())
 }
@@ -171,7 +165,7 @@ impl Ddl<'_> {
         if namespace == state.temp_schema.get() {
             return Err(Error::unsupported("a temporary enum type"));
         }
-        check_type_name(state, namespace, &name.name)?;
+        free_type_name(state, namespace, &name.name)?;
         labels.iter().try_for_each(|l| check_label(l))?;
         let owner = state.current_user.borrow().oid;
         let (oid, array) = new_oids(state)?;
@@ -422,10 +416,18 @@ impl Ddl<'_> {
     pub(super) fn rename_type(&mut self, name: &ObjectName, new: &str) -> Result<()> {
         let mut row = self.whole_type(name)?;
         let namespace = row.oid("typnamespace");
-        check_type_name(self.state(), namespace, new)?;
+        let moved = free_type_name(self.state(), namespace, new)?;
         row.set("typname", Datum::text(new));
-        let array = array_name(self.state(), namespace, new)?;
-        self.update_type(row, |r| r.set("typname", Datum::text(&array)))
+        // Its own array type may have had the name.
+        let array = match moved == Some(row.oid("typarray")) {
+            true => None,
+            false => Some(array_name(self.state(), namespace, new)?),
+        };
+        self.update_type(row, |r| {
+            if let Some(name) = &array {
+                r.set("typname", Datum::text(name));
+            }
+        })
     }
 
     /// ALTER TYPE … SET SCHEMA

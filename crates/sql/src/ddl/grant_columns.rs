@@ -4,8 +4,7 @@
 //! A column on which nothing is granted has NULL in `attacl`. What is revoked on a table is revoked on each of its columns, too; what is
 //! granted on it is asked for beside them.
 //!
-//! # Differs from PostgreSQL
-//! Nothing is granted on system columns: `pg_attribute` has no rows of them.
+//! `pg_attribute` has a row of a system column only when something is granted on that.
 
 use super::Ddl;
 use super::grant::Granted;
@@ -14,10 +13,10 @@ use crate::client::{Notice, Severity};
 use crate::parse::utility::Grant;
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
-use engine::catalog::bootstrap::acl;
+use engine::catalog::bootstrap::{acl, attribute};
 use engine::catalog::load::RowSource;
-use engine::catalog::model::{CatalogView, Column, RelationKind, Table};
-use engine::catalog::rows::Row;
+use engine::catalog::model::{CatalogView, RelationKind, Table};
+use engine::catalog::rows::{NewRow, Row};
 use types::Datum;
 
 impl Ddl<'_> {
@@ -51,10 +50,19 @@ impl Ddl<'_> {
         statement: &Grant,
         table: &'t Table,
         on_all: u32,
-    ) -> Result<Vec<(&'t Column, u32)>> {
+    ) -> Result<Vec<(On<'t>, u32)>> {
         let implied = if statement.grant { 0 } else { on_all & ALL_OF_COLUMN };
+        // A view has no system columns.
+        let system = if table.kind == RelationKind::View { 0..0 } else { -6..0 };
+        let mut wanted: Vec<_> = system
+            .filter_map(|number| {
+                let name = crate::analyse::system_column(number)?;
+                let has = table.system_acls.iter().any(|(n, _)| *n == number);
+                Some((On { name, number }, if has { implied } else { 0 }))
+            })
+            .collect();
         let own = table.columns.iter().filter(|c| !c.dropped);
-        let mut wanted: Vec<_> = own.map(|c| (c, implied)).collect();
+        wanted.extend(own.map(|c| (On { name: &c.name, number: c.number }, implied)));
         let named = statement.privileges.iter().flatten().filter(|p| !p.1.is_empty());
         for (word, columns) in named {
             let mut bits = privilege_of_column(word)?;
@@ -65,9 +73,6 @@ impl Ddl<'_> {
             for name in columns {
                 match wanted.iter_mut().find(|(c, _)| c.name == *name) {
                     Some(found) => found.1 |= bits,
-                    None if crate::analyse::is_system_column(name) => {
-                        return Err(base::Error::unsupported("privileges on system columns"));
-                    }
                     None => bail!(
                         UNDEFINED_COLUMN,
                         "column \"{name}\" of relation \"{}\" does not exist",
@@ -79,7 +84,7 @@ impl Ddl<'_> {
         Ok(wanted)
     }
 
-    /// Who may not revoke what goes with the table is told so of its system columns, too, on which there is nothing.
+    /// Who may not revoke what goes with the table is told so of its system columns, too: here of those on which there is nothing.
     fn revoke_on_system_columns(&mut self, before: &Table, class: &Row, all: u32) -> Result<()> {
         if all == 0 || self.state().is_superuser() {
             return Ok(());
@@ -88,6 +93,9 @@ impl Ddl<'_> {
         let (_, may) = self.best_grantor(&items, all, class.oid("relowner"))?;
         let permitted = may != 0 || self.has_any(&items, ALL_OF_COLUMN)?;
         for number in -6..0 {
+            if before.system_acls.iter().any(|(n, _)| *n == number) {
+                continue;
+            }
             let name = crate::analyse::system_column(number).unwrap_or_default();
             let shown = format!("column \"{name}\" of relation \"{}\"", before.name);
             if !permitted {
@@ -105,7 +113,7 @@ impl Ddl<'_> {
         statement: &Grant,
         before: &Table,
         class: &Row,
-        column: &Column,
+        column: On<'_>,
         all: u32,
     ) -> Result<Granted> {
         let state = self.state();
@@ -113,14 +121,16 @@ impl Ddl<'_> {
         let rows = state.catalog.rows(&txn);
         let number = i16::try_from(column.number).unwrap_or(0);
         let key = [("attrelid", Datum::Oid(before.oid)), ("attnum", Datum::Int2(number))];
-        let Some(mut row) = rows.find("pg_attribute", &key)?.into_iter().next() else {
-            return Ok(Granted::Gone);
-        };
+        let found = rows.find("pg_attribute", &key)?.into_iter().next();
         let owner = class.oid("relowner");
         super::lock_role(state, owner)?;
         super::lock_role(state, state.current_user.borrow().oid)?;
         let owner_name = state.role_name(owner)?.unwrap_or_default();
-        let was = row.texts("attacl");
+        let was = match &found {
+            Some(row) => row.texts("attacl"),
+            None if column.number < 0 => None,
+            None => return Ok(Granted::Gone),
+        };
         let mut items = parsed(was.as_deref());
         let shown = format!("column \"{}\" of relation \"{}\"", column.name, before.name);
         let (grantor, wanted) = match state.is_superuser() {
@@ -138,9 +148,17 @@ impl Ddl<'_> {
         self.change_items(statement, &mut items, &owner_name, &grantor, wanted)?;
         let texts: Vec<String> = items.iter().map(AclItem::to_text).collect();
         if was.unwrap_or_default() != texts {
-            row.set("attacl", if texts.is_empty() { Datum::Null } else { acl(&texts) });
-            if !rows.update_unless_changed(&row)? {
-                return Ok(Granted::Changed(row.tid));
+            let changed = if texts.is_empty() { Datum::Null } else { acl(&texts) };
+            match found {
+                Some(mut row) => {
+                    row.set("attacl", changed);
+                    if !rows.update_unless_changed(&row)? {
+                        return Ok(Granted::Changed(row.tid));
+                    }
+                }
+                None => {
+                    rows.insert(&system_attribute(before.oid, column).set("attacl", changed))?;
+                }
             }
             state.catalog.changed(before.oid);
         }
@@ -158,6 +176,19 @@ impl Ddl<'_> {
         notice.body.state = SqlState(*b"0LP01");
         self.client.notice(&notice)
     }
+}
+
+/// A column that something is granted on.
+#[derive(Clone, Copy)]
+struct On<'t> {
+    name: &'t str,
+    number: i32,
+}
+
+/// The row of a system column.
+fn system_attribute(relation: Oid, column: On<'_>) -> NewRow {
+    let ty = crate::analyse::type_of_system_column(column.number);
+    attribute(relation, i64::from(column.number), column.name, ty, -1).bool("attnotnull", true)
 }
 
 fn parsed(acl: Option<&[String]>) -> Vec<AclItem> {

@@ -55,6 +55,7 @@ pub mod rename;
 pub mod replica;
 pub mod rewrite;
 mod role;
+mod row_types;
 pub mod schema;
 pub mod sequence;
 pub mod statistics;

@@ -104,7 +104,7 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
     let row_type = if new.kind == RelationKind::Sequence {
         Oid::INVALID
     } else {
-        create_row_type(state, new, oid)?
+        super::row_types::create(state, new, oid)?
     };
     let toast = if has_storage && new.kind != RelationKind::Sequence && needs_toast(&new.columns) {
         create_toast(state, new, oid)?
@@ -230,42 +230,6 @@ pub fn create_btree_file(
         tree.create_init_fork()?;
     }
     Ok((file_number, std::sync::Arc::new(tree)))
-}
-
-fn create_row_type(state: &SessionState, new: &NewRelation, relation: Oid) -> Result<Oid> {
-    if state.catalog.type_oid(&*state.txn()?, new.namespace, &new.name)?.is_some() {
-        return Err(base::SqlError::new(
-            base::SqlState::DUPLICATE_OBJECT,
-            format!("type \"{}\" already exists", new.name),
-        )
-        .hint(
-            "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.",
-        )
-        .into());
-    }
-    let oid = new_oid(state, "pg_type")?;
-    let row = NewRow::of("pg_type")
-        .oid("oid", oid)
-        .text("typname", &new.name)
-        .oid("typnamespace", new.namespace)
-        .oid("typowner", new.owner)
-        .int("typlen", -1)
-        .char("typtype", b'c')
-        .char("typcategory", b'C')
-        .bool("typisdefined", true)
-        .char("typdelim", b',')
-        .oid("typrelid", relation)
-        .oid("typinput", Oid(2290))
-        .oid("typoutput", Oid(2291))
-        .oid("typreceive", Oid(2402))
-        .oid("typsend", Oid(2403))
-        .char("typalign", b'd')
-        .char("typstorage", b'x')
-        .int("typtypmod", -1);
-    let txn = state.txn()?;
-    state.catalog.rows(&txn).insert(&row)?;
-    depend::record(state, Object::of("pg_type", oid), Object::relation(relation), Kind::Internal)?;
-    Ok(oid)
 }
 
 /// A column that may be stored out of line asks for a TOAST table.

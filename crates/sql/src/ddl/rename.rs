@@ -1,6 +1,7 @@
 //! RENAME of everything that has a name.
 
 use super::depend::Object;
+use super::row_types::free_type_name;
 use super::{Ddl, relation};
 use crate::parse::utility::{ObjectKind, Rename, RoleName};
 use base::{Error, Oid, Result, SqlState, bail};
@@ -142,16 +143,11 @@ impl Ddl<'_> {
             bail!(DUPLICATE_TABLE, "relation \"{new}\" already exists");
         }
         if table.row_type.is_valid() {
-            super::enums::check_type_name(state, table.namespace, new)?;
+            let moved = free_type_name(state, table.namespace, new)?;
+            super::row_types::rename(state, table.row_type, table.namespace, new, moved)?;
         }
         relation::update_class(state, table.oid, |row| row.set("relname", Datum::text(new)))?;
         let rows = state.catalog.rows(&txn);
-        if let Some(mut row) =
-            rows.find("pg_type", &[("typrelid", Datum::Oid(table.oid))])?.into_iter().next()
-        {
-            row.set("typname", Datum::text(new));
-            rows.update(&row)?;
-        }
         if table.kind == RelationKind::Index {
             for mut row in rows.find("pg_constraint", &[("conname", Datum::text(&table.name))])? {
                 if row.oid("conindid") == table.oid && matches!(row.char("contype"), b'p' | b'u') {

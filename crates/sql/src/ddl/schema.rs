@@ -270,19 +270,11 @@ impl Ddl<'_> {
             if state.catalog.relation_oid(&txn, namespace, name)?.is_some() {
                 bail!(DUPLICATE_TABLE, "relation \"{name}\" already exists in schema \"{schema}\"");
             }
-            if table.row_type.is_valid() && *oid == table.oid {
-                super::enums::check_type_name(state, namespace, name)?;
-            }
             relation::update_class(state, *oid, |row| {
                 row.set("relnamespace", Datum::Oid(namespace));
             })?;
-            if let Some(mut row) =
-                rows.find("pg_type", &[("typrelid", Datum::Oid(*oid))])?.into_iter().next()
-            {
-                row.set("typnamespace", Datum::Oid(namespace));
-                rows.update(&row)?;
-            }
         }
+        super::row_types::move_to(state, table.row_type, namespace, schema)?;
         for mut row in rows.find("pg_constraint", &[("conrelid", Datum::Oid(table.oid))])? {
             row.set("connamespace", Datum::Oid(namespace));
             rows.update(&row)?;

@@ -695,7 +695,9 @@ fn set_calls(calls: &[FunctionInFrom], mut types: &[TypeRef]) -> Result<Vec<SetC
         let (own, rest) = types.split_at(c.columns.min(types.len()));
         types = rest;
         let mut call = SetCall::compile(&c.call, c.columns)?;
-        call.spread = crate::analyse::template_columns(&c.call).is_some();
+        let ty = c.call.ty().oid;
+        call.spread = crate::analyse::template_columns(&c.call).is_some()
+            || ty != types::oids::RECORD && crate::analyse::is_composite(ty);
         // Nobody knows the columns of such a record before it is there.
         if c.call.ty().oid == types::oids::RECORD
             && crate::analyse::function_columns(&c.call).is_none()

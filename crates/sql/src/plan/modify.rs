@@ -78,10 +78,16 @@ fn target_table(g: &Global<'_>, q: &Query) -> Result<(usize, Arc<Table>)> {
 pub(crate) fn plan_modify(g: &mut Global<'_>, mut q: Query) -> Result<PlanNode> {
     let (rte, table) = target_table(g, &q)?;
     let tree = prepare(g, &mut q)?;
+    let (noted, target) = (g.relations.len(), table.oid);
     let modify = match q.command {
         Command::Insert => plan_insert(g, q, tree, rte, table)?,
         _ => plan_update(g, q, tree, rte, table)?,
     };
+    // What may not be written is told of before what may not be read, whichever the join begins with.
+    let used = &mut g.relations[noted..];
+    if let Some(at) = used.iter().position(|r| r.target && r.table.oid == target) {
+        used[..=at].rotate_right(1);
+    }
     let (columns, modify) = modify;
     let (mut rows, mut total, mut startup, width) = match &modify.input {
         Some(i) => (i.rows, i.total_cost, i.startup_cost, i.width),

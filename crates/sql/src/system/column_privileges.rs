@@ -67,9 +67,9 @@ pub(super) fn has(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
         (Datum::Text(name), Some(table)) => {
             match table.columns.iter().find(|c| !c.dropped && *c.name == **name) {
                 Some(column) => Some(column.number),
-                None => match crate::analyse::is_system_column(name) {
-                    true => Some(-1),
-                    false => bail!(
+                None => match crate::analyse::number_of_system_column(name) {
+                    Some(number) => Some(number),
+                    None => bail!(
                         UNDEFINED_COLUMN,
                         "column \"{name}\" of relation \"{}\" does not exist",
                         table.name

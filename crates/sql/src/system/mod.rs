@@ -27,6 +27,7 @@ pub mod names;
 mod privileges;
 mod progress;
 mod properties;
+mod reg_functions;
 pub mod reset;
 mod restore;
 mod sequences;

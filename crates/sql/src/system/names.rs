@@ -1,7 +1,7 @@
 //! Objects by name and names of objects: what the reg* types read and print.
 //!
 //! # Differs from PostgreSQL
-//! Functions, operators and collations are the built-in ones.
+//! Operators and collations are the built-in ones, functions those and extensions'.
 
 use crate::session::SessionState;
 use base::{Oid, Result, bail};
@@ -104,7 +104,7 @@ fn class_name(state: &SessionState, oid: Oid) -> Result<Option<String>> {
 }
 
 /// The type called so: built-in ones, and the row types of relations.
-fn type_oid(state: &SessionState, text: &str) -> Result<Option<Oid>> {
+pub(super) fn type_oid(state: &SessionState, text: &str) -> Result<Option<Oid>> {
     let parts = crate::names::split_type_name(text);
     let (schema, name) = match &parts[..] {
         [name] => (None, name.as_str()),
@@ -162,6 +162,8 @@ fn built_in_type(text: &str, name: &str) -> Option<Oid> {
 pub fn object_oid(state: &SessionState, reg_type: Oid, text: &str) -> Result<Option<Oid>> {
     match reg_type {
         oids::REGCLASS => relation_oid(state, text).map(Some),
+        oids::REGPROC => super::reg_functions::function_oid(state, text, false),
+        oids::REGPROCEDURE => super::reg_functions::function_oid(state, text, true),
         oids::REGTYPE => match type_oid(state, text)? {
             Some(oid) => Ok(Some(oid)),
             None => bail!(UNDEFINED_OBJECT, "type \"{text}\" does not exist"),
@@ -280,6 +282,9 @@ pub fn type_name(state: &SessionState, oid: Oid, typmod: Option<i32>) -> Option<
             (oids::BIT, None) => "bit".to_owned(),
             _ => format_type(oid, typmod.unwrap_or(-1)),
         });
+    }
+    if let Some(row) = types::row_types::row_of(oid) {
+        return type_name(state, row, typmod).map(|name| format!("{name}[]"));
     }
     let row = row_by_oid(state, "pg_type", "oid", oid).ok()??;
     let element = row.oid("typelem");

@@ -87,6 +87,7 @@ mod returning;
 mod rewritten;
 mod rights;
 mod role_changes;
+mod row_arrays;
 mod row_by_row;
 mod row_literals;
 mod row_waiters;

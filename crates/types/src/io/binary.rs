@@ -5,7 +5,7 @@ use crate::datetime;
 use crate::numeric::Numeric;
 use crate::oids::*;
 use crate::typename::type_info;
-use crate::{ArrayValue, Datum, Env, Interval, Text};
+use crate::{ArrayValue, Datum, Env, Interval, RecordColumn, RecordValue, Text};
 use base::{BlockNumber, Lsn, OffsetNumber, Oid, Result, Tid, bail, err};
 use std::sync::Arc;
 
@@ -161,10 +161,14 @@ pub fn binary_input(type_oid: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> 
         }
         _ => {
             let Some(info) = type_info(type_oid) else {
-                bail!(INTERNAL_ERROR, "cache lookup failed for type {}", type_oid.0)
+                return match env.row_columns(type_oid)? {
+                    Some(columns) => record_receive(type_oid, columns, bytes, env),
+                    None => bail!(INTERNAL_ERROR, "cache lookup failed for type {}", type_oid.0),
+                };
             };
             if info.is_array() || matches!(type_oid, INT2VECTOR | OIDVECTOR) {
-                return array_receive(info.element, typmod, bytes, env);
+                let element = crate::element_type(type_oid).unwrap_or(info.element);
+                return array_receive(element, typmod, bytes, env);
             }
             if info.kind == 'e' {
                 return Ok(Datum::Enum(env.enum_value(type_oid, utf8(bytes)?)?));
@@ -184,6 +188,44 @@ fn bits_receive(type_oid: Oid, typmod: i32, bytes: &[u8]) -> Result<Datum> {
     r.end()?;
     let bit = |i: usize| if data[i / 8] & (0x80 >> (i % 8)) != 0 { '1' } else { '0' };
     crate::functions::bit::bit_input(type_oid, typmod, &(0..n).map(bit).collect::<String>())
+}
+
+/// A row of a type whose columns are those.
+fn record_receive(
+    type_oid: Oid,
+    columns: Arc<[RecordColumn]>,
+    bytes: &[u8],
+    env: &dyn Env,
+) -> Result<Datum> {
+    let mut r = Reader(bytes);
+    let sent = r.i32()?;
+    if usize::try_from(sent) != Ok(columns.len()) {
+        bail!(DATATYPE_MISMATCH, "wrong number of columns: {sent}, expected {}", columns.len());
+    }
+    let mut fields = Vec::with_capacity(columns.len());
+    for (i, column) in columns.iter().enumerate() {
+        let (sent, wanted) = (Oid(r.i32()? as u32), column.type_oid);
+        if sent != wanted && sent != crate::domains::base_type(wanted) {
+            bail!(
+                DATATYPE_MISMATCH,
+                "binary data has type {} ({}) instead of expected {} ({}) in record column {}",
+                sent.0,
+                crate::type_text(sent, -1, env),
+                wanted.0,
+                crate::type_text(wanted, -1, env),
+                i + 1
+            );
+        }
+        fields.push(match r.element()? {
+            Some(bytes) => binary_input(wanted, column.typmod, bytes, env)?,
+            None => {
+                crate::domains::check(wanted, &Datum::Null, env)?;
+                Datum::Null
+            }
+        });
+    }
+    r.end()?;
+    Ok(Datum::Record(Arc::new(RecordValue { type_oid, columns, fields })))
 }
 
 fn array_receive(element: Oid, typmod: i32, bytes: &[u8], env: &dyn Env) -> Result<Datum> {

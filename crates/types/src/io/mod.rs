@@ -65,7 +65,7 @@ pub fn natural_type(value: &Datum) -> Oid {
         Datum::Tid(_) => TID,
         Datum::Lsn(_) => PG_LSN,
         Datum::Enum(e) => e.type_oid,
-        Datum::Array(a) => type_info(a.element_type).map_or(ANYARRAY, |t| t.array),
+        Datum::Array(a) => crate::array_type(a.element_type).unwrap_or(ANYARRAY),
         Datum::Record(r) => r.type_oid,
         Datum::Late(late) => late.get().map_or(UNKNOWN, natural_type),
     }
@@ -337,7 +337,8 @@ pub fn text_input(type_oid: Oid, typmod: i32, text: &str, env: &dyn Env) -> Resu
         }
         _ => match type_info(type_oid) {
             Some(info) if info.is_array() => {
-                array_input(info.element, typmod, info.delimiter, text, env)?
+                let element = crate::element_type(type_oid).unwrap_or(info.element);
+                array_input(element, typmod, info.delimiter, text, env)?
             }
             Some(info) if info.kind == 'e' => Datum::Enum(env.enum_value(type_oid, text)?),
             Some(info) if info.kind == 'p' => {

@@ -2,13 +2,14 @@
 //!
 //! # How the columns are known
 //! The analyser adds a last argument to a call: a row of NULLs, with the names and types of the columns that the result has, rows of NULLs
-//! for columns that are rows. Without it (a call with a row value of no declared type) the columns are those of the first argument.
+//! for columns that are rows, arrays of one of them for columns that are arrays of rows. Without it (a call with a row value of no
+//! declared type) the columns are those of the first argument.
 
 use super::jsonb_output;
 use super::raw::{self, Kind};
 use super::stored::{View, view};
 use crate::registry::{BodyTable, FunctionBody, RowIter};
-use crate::{ArrayValue, Datum, Env, RecordColumn, RecordValue, oids, type_info};
+use crate::{ArrayValue, Datum, Env, RecordColumn, RecordValue, oids};
 use base::{Oid, Result, SqlError, SqlState, bail, err};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -168,9 +169,15 @@ fn field(
         };
         return Ok(Datum::Record(Arc::new(record(value, before, template, env)?)));
     }
-    let element = type_info(ty).filter(|t| t.is_array()).map(|t| t.element);
+    let element = crate::element_type(ty);
     let made = match element.filter(|_| kind != Kind::String) {
-        Some(element) => array(value, element, typmod, &column.name, env)?,
+        Some(element) => {
+            let of = match template {
+                Some(Datum::Array(a)) => a.elements.first(),
+                _ => None,
+            };
+            array(value, Element { ty: element, typmod, template: of }, &column.name, env)?
+        }
         None => scalar(value, ty, typmod, env)?,
     };
     checked(column.type_oid, made, env)
@@ -192,8 +199,8 @@ pub(super) fn column_of(
     if ty == oids::JSON || ty == oids::JSONB {
         return checked(column.type_oid, scalar(source, ty, typmod, env)?, env);
     }
-    if let Some(info) = type_info(ty).filter(|t| t.is_array()) {
-        let made = array(source, info.element, typmod, "", env)?;
+    if let Some(element) = crate::element_type(ty) {
+        let made = array(source, Element { ty: element, typmod, template: None }, "", env)?;
         return checked(column.type_oid, made, env);
     }
     checked(column.type_oid, crate::io::text_input(ty, typmod, &source.shown(), env)?, env)
@@ -208,10 +215,17 @@ fn scalar(value: Source, ty: Oid, typmod: i32, env: &dyn Env) -> Result<Datum> {
     }
 }
 
+/// What elements of an array are: their type, and if that is a row's a row of NULLs.
+#[derive(Clone, Copy)]
+struct Element<'a> {
+    ty: Oid,
+    typmod: i32,
+    template: Option<&'a Datum>,
+}
+
 /// Elements of an array that is being filled.
 struct Filling<'a> {
-    element: Oid,
-    typmod: i32,
+    element: Element<'a>,
     key: &'a str,
     env: &'a dyn Env,
     /// The lengths of its dimensions: those that are known.
@@ -223,10 +237,9 @@ struct Filling<'a> {
     at: Vec<usize>,
 }
 
-fn array(value: Source, element: Oid, typmod: i32, key: &str, env: &dyn Env) -> Result<Datum> {
+fn array(value: Source, element: Element, key: &str, env: &dyn Env) -> Result<Datum> {
     let mut filling = Filling {
         element,
-        typmod,
         key,
         env,
         lengths: Vec::new(),
@@ -236,11 +249,11 @@ fn array(value: Source, element: Oid, typmod: i32, key: &str, env: &dyn Env) -> 
     };
     filling.level(value, 1)?;
     let array = if filling.elements.is_empty() {
-        ArrayValue { element_type: element, dims: Vec::new(), elements: Vec::new() }
+        ArrayValue { element_type: element.ty, dims: Vec::new(), elements: Vec::new() }
     } else {
         let length = |n: &Option<usize>| (n.map_or(0, |n| n as i32), 1);
         let dims = filling.lengths.iter().map(length).collect();
-        ArrayValue { element_type: element, dims, elements: filling.elements }
+        ArrayValue { element_type: element.ty, dims, elements: filling.elements }
     };
     crate::array::element_count(&array.dims)?;
     Ok(Datum::Array(Arc::new(array)))
@@ -274,14 +287,7 @@ impl Filling<'_> {
                 }
             }
             if self.dimensions == Some(level) {
-                let made = match item.kind() {
-                    Kind::Null => checked(self.element, Datum::Null, self.env)?,
-                    _ => {
-                        let base = crate::domains::base(self.element);
-                        let (ty, typmod) = base.unwrap_or((self.element, self.typmod));
-                        checked(self.element, scalar(item, ty, typmod, self.env)?, self.env)?
-                    }
-                };
+                let made = self.made(item)?;
                 self.elements.push(made);
             } else {
                 self.level(item, level + 1)?;
@@ -289,6 +295,20 @@ impl Filling<'_> {
             self.at.pop();
         }
         Ok(())
+    }
+
+    fn made(&self, item: Source) -> Result<Datum> {
+        let Element { ty, typmod, template } = self.element;
+        match (item.kind(), template) {
+            (Kind::Null, _) => checked(ty, Datum::Null, self.env),
+            (kind, Some(Datum::Record(template))) if kind != Kind::String => {
+                Ok(Datum::Record(Arc::new(record(item, None, template, self.env)?)))
+            }
+            _ => {
+                let (base, typmod) = crate::domains::base(ty).unwrap_or((ty, typmod));
+                checked(ty, scalar(item, base, typmod, self.env)?, self.env)
+            }
+        }
     }
 
     fn expected_array(&self) -> base::Error {

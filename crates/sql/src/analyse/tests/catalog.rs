@@ -53,6 +53,7 @@ fn table(oid: u32, schema: &str, name: &str, columns: Vec<Column>) -> Table {
         persistence: RelationPersistence::Permanent,
         owner: Oid(10),
         acl: None,
+        system_acls: Vec::new(),
         storage: None,
         columns,
         indexes: Vec::new(),

@@ -196,6 +196,7 @@ impl Db {
             persistence: RelationPersistence::Permanent,
             owner: Oid(10),
             acl: None,
+            system_acls: Vec::new(),
             storage: Some(rel.id()),
             columns: list,
             indexes: all,

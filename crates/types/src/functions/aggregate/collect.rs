@@ -1,7 +1,6 @@
 //! string_agg and array_agg.
 
 use crate::registry::{AggregateState, BodyTable, FunctionBody};
-use crate::typename::type_info;
 use crate::{ArrayValue, Datum, Env};
 use base::{Oid, Result, bail};
 use std::sync::Arc;
@@ -149,7 +148,7 @@ pub(super) const BODIES: BodyTable = &[
         "array_agg(anyarray)",
         FunctionBody::Aggregate(|types, _| {
             let array = types.first().copied().unwrap_or_default();
-            let element = type_info(array).map_or(Oid(0), |t| t.element);
+            let element = crate::element_type(array).unwrap_or_default();
             Box::new(Arrays { element, inner: None, count: 0, items: Vec::new() })
         }),
     ),
