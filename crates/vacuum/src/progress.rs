@@ -152,7 +152,14 @@ impl VacuumProgress {
     /// Nothing is done yet: a catalog's vacuum comes after that of its TOAST table.
     pub(crate) fn begin(&self) {
         self.enter(Phase::Initializing);
-        for done in [&self.heap_blks_scanned, &self.heap_blks_vacuumed, &self.index_vacuum_count] {
+        for done in [
+            &self.heap_blks_scanned,
+            &self.heap_blks_vacuumed,
+            &self.index_vacuum_count,
+            // Dead rows that the one before has left to the next vacuum.
+            &self.dead_tuple_bytes,
+            &self.num_dead_item_ids,
+        ] {
             set(done, 0);
         }
     }
@@ -176,4 +183,22 @@ pub(crate) fn add(to: &AtomicU64, more: u64) {
 
 pub(crate) fn set(to: &AtomicU64, value: u64) {
     to.store(value, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A catalog's vacuum is told in the same row as that of its TOAST table before it, which may have left some dead.
+    #[test]
+    fn a_second_vacuum_begins_with_nothing_done_and_nothing_dead() {
+        let progress = VacuumProgress::new(7, Oid(5), Oid(1000));
+        progress.enter(Phase::FinalCleanup);
+        let p = &progress;
+        let counts = [&p.heap_blks_scanned, &p.heap_blks_vacuumed, &p.index_vacuum_count];
+        let dead = [&p.dead_tuple_bytes, &p.num_dead_item_ids];
+        counts.into_iter().chain(dead).for_each(|n| add(n, 3));
+        progress.begin();
+        assert_eq!(progress.row(), VacuumProgress::new(7, Oid(5), Oid(1000)).row());
+    }
 }

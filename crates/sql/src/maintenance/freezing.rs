@@ -63,7 +63,10 @@ pub(super) fn freeze_settings(
         watch: None,
     };
     let server_max = u64::try_from(state.settings.borrow().int("autovacuum_freeze_max_age"));
-    settings.max_age = settings.max_age.min(server_max.unwrap_or(u64::MAX));
+    let (own, server) = (settings.max_age, server_max.unwrap_or(u64::MAX));
+    // The failsafe goes by the server's, as in PostgreSQL: a table that autovacuum is to come for early is in no danger when it does.
+    settings.failsafe_age = FreezeSettings { max_age: server, ..settings }.failsafe();
+    settings.max_age = own.min(server);
     if let Some(counts) = state.database.activity.get(table.oid) {
         let pages = u64::from(state.relation_pages(table)?).max(1);
         let next = state.cluster.engine().txns.next_xid();

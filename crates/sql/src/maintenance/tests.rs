@@ -219,6 +219,28 @@ fn toast_tables_are_vacuumed_as_their_tables_say() {
     s.close();
 }
 
+/// A table that autovacuum is to come for early is in no danger when it does: the failsafe goes by the server's age.
+#[test]
+fn the_failsafe_does_not_strike_early_where_autovacuum_comes_early() {
+    let (_folder, cluster) = cluster();
+    let mut s = connect(&cluster);
+    run(&mut s, "CREATE TABLE t (a int) WITH (autovacuum_freeze_max_age = 100000)");
+    run(&mut s, "SET vacuum_failsafe_age = 0");
+    let state = std::rc::Rc::clone(s.state());
+    run(&mut s, "BEGIN");
+    let table = state.table_by_name(None, "t").unwrap().unwrap();
+    let ages = |whose| {
+        let ages = super::freezing::freeze_settings(&state, &table, whose).unwrap();
+        (ages.max_age, ages.failsafe())
+    };
+    assert_eq!(ages(Whose::Statement), (200_000_000, 210_000_000));
+    assert_eq!(ages(Whose::Autovacuum), (100_000, 210_000_000));
+    run(&mut s, "SET vacuum_failsafe_age = 300000000");
+    assert_eq!(ages(Whose::Autovacuum), (100_000, 300_000_000));
+    run(&mut s, "COMMIT");
+    s.close();
+}
+
 /// Autovacuum says which tables it had to pass by, if the log is to hear of it.
 #[test]
 fn a_table_skipped_is_told() {

@@ -433,7 +433,8 @@ impl Session {
             relpages: u32::try_from(table.relpages).unwrap_or(0),
         };
         let progress = VacuumProgress::new(state.backend.pid, state.database.oid, table.oid);
-        let _shown = state.cluster.maintenance.vacuum(&progress);
+        // Who only foretells a vacuum is none.
+        let _shown = (!only_foretell).then(|| state.cluster.maintenance.vacuum(&progress));
         let host = Host::new(
             &state,
             (!automatic).then_some(&mut *client as &mut dyn Client),

@@ -67,6 +67,21 @@ fn vacuum_shows_its_phases() {
     }
 }
 
+/// Who foretells a vacuum vacuums nothing, but one that is foretold and done is under way.
+#[test]
+fn a_vacuum_that_is_only_foretold_is_not_under_way() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE p (a int PRIMARY KEY)", "INSERT INTO p VALUES (1)"]);
+    for (statement, under_way) in
+        [("EXPLAIN VACUUM p", "0"), ("EXPLAIN (ANALYZE) VACUUM (PROCESS_TOAST off) p", "1")]
+    {
+        held(&db, "vacuum.foresee", statement, |s| {
+            s.check(&[("SELECT count(*) FROM pg_stat_progress_vacuum", under_way)]);
+        });
+    }
+}
+
 /// Extended statistics are a phase of their own, and are counted.
 #[test]
 fn analyze_shows_extended_statistics() {

@@ -145,6 +145,7 @@ pub fn foresee(
     throttle: &ThrottleSettings,
     budget: &Budget,
 ) -> Result<Foresight> {
+    base::stop_point!("vacuum.foresee");
     let mut out = Foresight::nothing(plan);
     let has_indexes = !target.indexes.is_empty();
     let reaps = has_indexes && plan.index_cleanup != IndexCleanup::Off;
