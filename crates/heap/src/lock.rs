@@ -3,11 +3,13 @@
 //! # Invariants
 //! Row locks are in memory (`txn::RowLocks`), taken with the page locked, so that no update slips between the
 //! check and the lock. Locks that do not stand in the way of an update are carried to the new version by the update;
-//! one that is taken while such an update runs, or after it has committed, is taken on the newer versions too.
+//! one that is taken while such an update runs, or after it has committed, is taken on the newer versions too. If one of those cannot
+//! be locked and the command does not wait, what it has locked of the row is let go again.
 //!
 //! # Differs from PostgreSQL
 //! Nothing is written: locking a million rows dirties no page. FOR KEY SHARE follows a row to its newest version, where PostgreSQL
 //! locks the one that the snapshot sees, if clean-up has taken versions from the middle of the chain: those might have changed the key.
+//! NOWAIT and SKIP LOCKED hold for the newer versions, too; PostgreSQL waits for those.
 
 use crate::delete::outcome_of;
 use crate::fetch::TupleSlot;
@@ -82,6 +84,8 @@ impl Heap {
         let mut hints = Hints::default();
         let cid = txn.peek_command_id();
         let mut version = Version { tid, xmin: led_to.unwrap_or(Xid::INVALID) };
+        // The versions that this call has locked beside an update.
+        let mut taken = Vec::new();
         loop {
             let mut doing = Doing::Locking;
             let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? else {
@@ -111,14 +115,17 @@ impl Heap {
                 }
                 _ if beside || verdict == UpdateVerdict::Ok => {
                     match txn.lock_row(self.rel.id(), tid, mode)? {
-                        RowLockOutcome::Granted | RowLockOutcome::AlreadyHeld => {
+                        got @ (RowLockOutcome::Granted | RowLockOutcome::AlreadyHeld) => {
+                            if beside && got == RowLockOutcome::Granted {
+                                taken.push(tid);
+                            }
                             if let Some(slot) = &mut slot {
                                 slot.set(tid, &tuple);
                             }
                             drop(guard);
                             base::stop_point!("heap.lock_tuple.granted");
                             let newer = if beside {
-                                self.lock_newer(txn, tid, mode)?
+                                self.lock_newer(txn, tid, mode, &mut taken)?
                             } else {
                                 Newer::Locked
                             };
@@ -144,17 +151,24 @@ impl Heap {
             };
             drop(pin);
             if !self.wait_for(version, holder, mode, wait, queue, doing)? {
+                self.unlock_versions(txn, &taken, mode)?;
                 return Ok(TupleOutcome::WouldBlock);
             }
         }
     }
 
     /// Locks the newer versions that updates have made of the row just locked at `origin`, as those would have carried the lock over
-    /// had it been there before them.
+    /// had it been there before them. Those that were not locked already are added to `taken`.
     ///
     /// Clean-up may take a version away on which this walk stands, or one that an update made which has rolled back: the walk begins again,
     /// for the version at `origin`, being locked, stays.
-    fn lock_newer(&self, txn: &Transaction, origin: Tid, mode: RowLockMode) -> Result<Newer> {
+    fn lock_newer(
+        &self,
+        txn: &Transaction,
+        origin: Tid,
+        mode: RowLockMode,
+        taken: &mut Vec<Tid>,
+    ) -> Result<Newer> {
         let manager = &self.ctx.txns;
         let (mut tid, mut xmin) = (origin, Xid::INVALID);
         let mut gap = None;
@@ -175,8 +189,10 @@ impl Heap {
             let tuple = guard.tuple(tid.offset);
             if tid != origin {
                 // The updater himself may have locked his version, to delete it later.
-                if let RowLockOutcome::Conflict(xid) = txn.lock_row(self.rel.id(), tid, mode)? {
-                    return Ok(Newer::Wait(xid, tid));
+                match txn.lock_row(self.rel.id(), tid, mode)? {
+                    RowLockOutcome::Granted => taken.push(tid),
+                    RowLockOutcome::AlreadyHeld => {}
+                    RowLockOutcome::Conflict(xid) => return Ok(Newer::Wait(xid, tid)),
                 }
             }
             let by = changed(&tuple, manager, txn)?;
@@ -192,6 +208,17 @@ impl Heap {
             }
             (tid, xmin) = (next, tuple.next_xmin());
         }
+    }
+
+    /// Lets the locks of these versions go, which the command has just taken in vain. A page that is no more has no rows to keep others from.
+    fn unlock_versions(&self, txn: &Transaction, taken: &[Tid], mode: RowLockMode) -> Result<()> {
+        for &tid in taken {
+            if let Some(pin) = self.rel.try_pin(Fork::Main, tid.block, &mut Strategy::Normal)? {
+                let _latch = pin.read();
+                txn.unlock_row(self.rel.id(), tid, mode)?;
+            }
+        }
+        Ok(())
     }
 
     /// Has a newer version of the row at `origin`, which is kept, come by a change of its key, or by one under a FOR UPDATE lock, which

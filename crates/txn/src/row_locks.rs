@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //! - The caller holds the page's latch while it checks and takes, so that no update slips between.
-//! - Entries go when their (sub)transaction ends. A row's holders are carried over to its new version under both pages' latches.
+//! - Entries go when their (sub)transaction ends, single rows also by [`RowLocks::unlock`]. A row's holders are carried over to its new version under both pages' latches.
 //! - The number of entries is bounded; beyond it the statement fails with 53200.
 //!
 //! # Differs from PostgreSQL
@@ -85,6 +85,10 @@ impl Holder {
     fn add(&mut self, offset: OffsetNumber) {
         let i = usize::from(offset.0);
         self.rows[i / 64] |= 1 << (i % 64);
+    }
+    fn remove(&mut self, offset: OffsetNumber) {
+        let i = usize::from(offset.0);
+        self.rows[i / 64] &= !(1 << (i % 64));
     }
 }
 
@@ -223,6 +227,23 @@ impl RowLocks {
         };
         self.taken.fetch_add(1, Ordering::Relaxed);
         Ok((RowLockOutcome::Granted, new))
+    }
+
+    /// Takes back what [`RowLocks::try_lock`] has granted to `xid`. The caller holds the page's latch: an update that carries the row's
+    /// holders over takes a holder that has vanished meanwhile for one whose transaction has ended.
+    pub fn unlock(&self, xid: Xid, relation: RelationId, tid: Tid, mode: RowLockMode) {
+        let key = (relation, tid.block);
+        let mut shard = self.shard(&key).lock();
+        let Some(holders) = shard.get_mut(&key) else { return };
+        let Some(i) = holders.iter().position(|h| h.xid == xid && h.mode == mode) else { return };
+        holders[i].remove(tid.offset);
+        if holders[i].rows.iter().all(|&bits| bits == 0) {
+            holders.swap_remove(i);
+            self.entries.fetch_sub(1, Ordering::SeqCst);
+            if holders.is_empty() {
+                shard.remove(&key);
+            }
+        }
     }
 
     /// Copies the holders of row `from` to its new version `to`. The caller holds the latches of both pages.

@@ -490,6 +490,15 @@ impl Transaction {
         Ok(outcome)
     }
 
+    /// Lets a row go that [`Transaction::lock_row`] has just granted in this mode, in this subtransaction. The caller holds the page's latch.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::xid`].
+    pub fn unlock_row(&self, relation: RelationId, tid: Tid, mode: RowLockMode) -> Result<()> {
+        self.manager().row_locks().unlock(self.xid()?, relation, tid, mode);
+        Ok(())
+    }
+
     /// Another transaction that holds the row in a mode in conflict with `mode`. The caller holds the page's latch.
     pub fn row_conflict(&self, relation: RelationId, tid: Tid, mode: RowLockMode) -> Option<Xid> {
         self.manager().row_locks().conflicts(relation, tid, mode, |x| self.is_mine(x))

@@ -218,6 +218,47 @@ fn key_share_waits_for_a_lock_of_the_newer_version() {
     assert!(matches!(key_share(), TupleOutcome::Updated { .. }));
 }
 
+/// Refused for a newer version's sake, who does not wait holds nothing of the row; what he held before he keeps.
+#[test]
+fn a_refused_key_share_lock_leaves_nothing_on_older_versions() {
+    use RowLockMode::{KeyShare, Update};
+    let options = UpdateOptions { hot: true, key_changed: false, wait: Wait::NoWait };
+    for held in [false, true] {
+        let w = world();
+        let origin = one_row(&w);
+        let (a, locker, other) = (w.begin(), w.begin(), w.begin());
+        let update = |tid, value: &[u8]| {
+            let done = w.heap.update(&a, tid, &row(1, value), options).unwrap();
+            let TupleOutcome::Ok(done) = done else { panic!("{done:?}") };
+            a.advance_command().unwrap();
+            done.tid
+        };
+        let key_share =
+            || w.heap.lock_tuple(&locker, origin, KeyShare, Wait::NoWait, None).unwrap();
+        if held {
+            assert_eq!(key_share(), TupleOutcome::Ok(()));
+        }
+        let newest = update(update(origin, b"a"), b"b");
+        let own = w.heap.lock_tuple(&a, newest, Update, Wait::NoWait, None).unwrap();
+        if held {
+            // The update has carried the lock there.
+            assert_eq!(own, TupleOutcome::WouldBlock);
+            assert_eq!(key_share(), TupleOutcome::Ok(()));
+        } else {
+            assert_eq!(own, TupleOutcome::Ok(()));
+            assert_eq!(key_share(), TupleOutcome::WouldBlock);
+            assert!(!w.ctx.txns.row_locks().is_locked(w.rel.id(), origin));
+        }
+        a.abort().unwrap();
+        // The row is as it was, and nobody's but for who has got a lock of it.
+        let got = w.heap.lock_tuple(&other, origin, Update, Wait::NoWait, None).unwrap();
+        assert_eq!(got == TupleOutcome::Ok(()), !held, "{got:?}");
+        locker.commit(CommitExtras::default()).unwrap();
+        let got = w.heap.lock_tuple(&other, origin, Update, Wait::NoWait, None).unwrap();
+        assert_eq!(got, TupleOutcome::Ok(()));
+    }
+}
+
 /// An updater who has deleted his new version, or changed its key: that version's inserter is running still, and so is its deleter.
 #[test]
 fn key_share_waits_for_who_deletes_what_he_has_updated() {

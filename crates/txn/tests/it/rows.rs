@@ -51,6 +51,35 @@ fn stronger_includes_weaker_and_savepoints_release() {
     assert!(!m.row_locks().any_on_page(REL, BlockNumber(1)));
 }
 
+/// Only that row, only in that mode, only of that transaction; and the bound has room again.
+#[test]
+fn a_row_lock_taken_in_vain_is_given_back() {
+    let m = manager();
+    let (a, b) = (backend(&m), backend(&m));
+    let (t, u) = (m.begin(&a), m.begin(&b));
+    u.lock_row(REL, tid(1, 1), KeyShare).unwrap();
+    t.lock_row(REL, tid(1, 1), KeyShare).unwrap();
+    t.lock_row(REL, tid(1, 65), KeyShare).unwrap();
+    t.lock_row(REL, tid(1, 1), Share).unwrap();
+    t.unlock_row(REL, tid(1, 1), KeyShare).unwrap();
+    let (x, y) = (t.xid().unwrap(), u.xid().unwrap());
+    let (first, other) = (OffsetNumber(1), OffsetNumber(65));
+    let mut left = vec![(first, x, Share), (first, y, KeyShare), (other, x, KeyShare)];
+    left.sort();
+    assert_eq!(m.row_locks().on_page(REL, BlockNumber(1)), left);
+    // What is not held is no matter.
+    t.unlock_row(REL, tid(1, 1), KeyShare).unwrap();
+    t.unlock_row(REL, tid(7, 1), KeyShare).unwrap();
+    assert_eq!(m.row_locks().counts().0, 3);
+    t.unlock_row(REL, tid(1, 1), Share).unwrap();
+    t.unlock_row(REL, tid(1, 65), KeyShare).unwrap();
+    u.unlock_row(REL, tid(1, 1), KeyShare).unwrap();
+    assert!(m.row_locks().is_empty() && !m.row_locks().any_on_page(REL, BlockNumber(1)));
+    assert_eq!(t.lock_row(REL, tid(1, 1), Update).unwrap(), RowLockOutcome::Granted);
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(m.row_locks().is_empty());
+}
+
 #[test]
 fn holders_follow_an_update() {
     let m = manager();
