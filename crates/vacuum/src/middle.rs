@@ -232,6 +232,25 @@ mod tests {
         assert_eq!(middle.further(tid(1), tid(130), Xid(230)), Some(Some((tid(7), Xid(107)))));
     }
 
+    /// Together they note no more than one would.
+    #[test]
+    fn threads_share_the_room_and_what_they_noted_is_put_together() {
+        let mut own = noted(9, &[page(1, None, false)]);
+        let mut other = Middle::new(own.share(4));
+        for block in 2..6 {
+            let (block, found) = page(block, None, false);
+            own.note(block, &found, true);
+        }
+        for block in 6..10 {
+            let (block, found) = page(block, None, false);
+            other.note(block, &found, true);
+        }
+        assert_eq!((own.waiting.len(), other.waiting.len()), (3, 2));
+        own.absorb(other);
+        assert_eq!(own.pages.keys().map(|b| b.0).collect::<Vec<_>>(), [1, 2, 3, 6, 7]);
+        assert!(own.pages.values().all(|roots| *roots == [OffsetNumber(1)]));
+    }
+
     #[test]
     fn what_a_link_goes_on_leading_to_stays_to_the_end_of_its_chain() {
         let mut middle =

@@ -168,6 +168,8 @@ fn newest_id(page: &Page, limit: Xid) -> Xid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::OffsetNumber;
+    use page::tuple::{PhysicalAttr, TupleDesc, form_tuple};
 
     /// A vacuum every 1,000 XIDs, of 1,000 pages changed every 100 XIDs on average.
     fn watched(roused: impl Fn(u64) -> u64, vacuums: u64) -> PageHistory {
@@ -185,6 +187,7 @@ mod tests {
         let fresh = PageHistory::default();
         let age = |due_in| fresh.quiet(100, due_in, Xid(1 << 40)).age;
         assert_eq!((age(0), age(400), age(100_000)), (800, 1600, 400_000));
+        assert_eq!(age(100), 800, "what is left is less than chance needs");
         assert_eq!(fresh.quiet(100, 0, Xid(5000)).lsn, Lsn(u64::MAX));
         assert_eq!(fresh.watch(100, 1000), None);
     }
@@ -219,5 +222,47 @@ mod tests {
         // It is not known how many pages were left alone for longer than is remembered.
         assert_eq!(many.watch(100_000, 1000).map(|w| w.quiet_pages), Some(0));
         assert_eq!(many.watch(100, 1000).map(|w| w.quiet_pages), Some(950));
+        // Nor, where hardly a page changes, what is quiet there.
+        let unknown = |gap| many.watch(gap, 100_000).map(|w| (w.quiet_before, w.quiet_pages));
+        assert_eq!(unknown(100), Some((Xid(499_200), 99_950)));
+        assert_eq!([0, 100_000].map(unknown), [Some((Xid(0), 0)); 2]);
+    }
+
+    /// A page with one row that `made` and `removed` (0: nobody) are the transactions of, or none.
+    fn page(row: Option<(u32, u32)>, lsn: u64) -> Box<Page> {
+        let mut page = Page::new_zeroed();
+        page.init(0);
+        page.set_lsn(Lsn(lsn));
+        if let Some((made, removed)) = row {
+            let desc = TupleDesc::new(vec![PhysicalAttr { len: 8, align: 8 }]);
+            let at = OffsetNumber(1);
+            assert!(page.put_item(at, &form_tuple(&desc, &[Some(&[1; 8])])));
+            page.tuple_mut(at).set_xmin_offset(made);
+            page.tuple_mut(at).set_xmax_offset(removed);
+        }
+        page
+    }
+
+    #[test]
+    fn a_page_is_roused_that_was_left_alone_until_the_vacuum_before() {
+        // The vacuum before ended at 30,000, when the log had come to 300; what had been quiet then is from before 29,200.
+        let watch = watched(|_| 0, 30).watch(100, 1000).unwrap();
+        let seen = |row, lsn| {
+            let mut seen = Seen::default();
+            watch.look(&page(row, lsn), &mut seen);
+            (seen.changed_pages, seen.roused_pages)
+        };
+        assert_eq!(seen(Some((29_000, 0)), 300), (0, 0), "as it was then");
+        assert_eq!(seen(Some((29_000, 0)), 301), (1, 1));
+        assert_eq!(seen(Some((29_200, 0)), 301), (1, 0));
+        assert_eq!(
+            seen(Some((29_000, 29_500)), 301),
+            (1, 0),
+            "who removes a row changes its page, too"
+        );
+        // What has been done since says nothing of before; where that is all there is, nothing is known.
+        assert_eq!(seen(Some((29_000, 30_000)), 301), (1, 1));
+        assert_eq!(seen(Some((30_000, 0)), 301), (1, 0));
+        assert_eq!(seen(None, 301), (1, 0));
     }
 }

@@ -200,6 +200,38 @@ fn it_does_not_stand_behind_a_long_transaction() {
     assert_eq!(w.vacuum(&VacuumOptions::default()).pages_after, 0);
 }
 
+/// Who comes to write while the end is looked for is let in after what has been found is cut off; then the rest is.
+#[test]
+fn it_gives_way_to_who_waits_and_goes_on_after() {
+    let w = World::new();
+    w.load(12_000, b"some value of middling length");
+    w.change(|_| true, None);
+    let w = &w;
+    let looking = base::stop::arm_at("vacuum.truncate.looking", 5);
+    let r = std::thread::scope(|s| {
+        let subject = looking.subject();
+        let run = s.spawn(move || subject.run(|| w.vacuum_unchecked(&VacuumOptions::default())));
+        looking.wait_reached();
+        let writer = s.spawn(move || {
+            let t = w.begin();
+            t.lock(TABLE, LockMode::RowExclusive, Wait::Block).unwrap();
+            t.commit(CommitExtras::default()).unwrap();
+        });
+        while !w.ctx.txns.locks().has_waiters(&TABLE) {
+            std::thread::yield_now();
+        }
+        // It asks every 20 ms whether somebody waits.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        looking.release();
+        writer.join().unwrap();
+        run.join().unwrap().unwrap()
+    });
+    let said = w.said.lock().unwrap();
+    let told = |what: &str| said.iter().filter(|s| s.contains(what)).count();
+    assert_eq!((told("suspending truncate"), told("truncated")), (1, 2), "{said:?}");
+    assert!(r.pages_before > 96 && r.pages_after == 0, "{} pages", r.pages_before);
+}
+
 #[test]
 fn it_does_not_wait_for_an_end_that_is_in_use_again() {
     let w = World::new();
