@@ -238,7 +238,8 @@ fn a_refused_key_share_lock_leaves_nothing_on_older_versions() {
         if held {
             assert_eq!(key_share(), TupleOutcome::Ok(()));
         }
-        let newest = update(update(origin, b"a"), b"b");
+        let middle = update(origin, b"a");
+        let newest = update(middle, b"b");
         let own = w.heap.lock_tuple(&a, newest, Update, Wait::NoWait, None).unwrap();
         if held {
             // The update has carried the lock there.
@@ -247,7 +248,9 @@ fn a_refused_key_share_lock_leaves_nothing_on_older_versions() {
         } else {
             assert_eq!(own, TupleOutcome::Ok(()));
             assert_eq!(key_share(), TupleOutcome::WouldBlock);
-            assert!(!w.ctx.txns.row_locks().is_locked(w.rel.id(), origin));
+            for tid in [origin, middle] {
+                assert!(!w.ctx.txns.row_locks().is_locked(w.rel.id(), tid), "{tid}");
+            }
         }
         a.abort().unwrap();
         // The row is as it was, and nobody's but for who has got a lock of it.

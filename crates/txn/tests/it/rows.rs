@@ -28,6 +28,7 @@ fn the_conflict_table() {
             let conflict = got == RowLockOutcome::Conflict(t.xid().unwrap());
             assert_eq!(conflict, expected[i][j], "{x:?} then {y:?}");
             assert_eq!(u.row_conflict(REL, tid(1, 1), *y).is_some(), conflict);
+            assert_eq!(u.row_conflict(REL, tid(1, 2), *y), None, "another row of the page");
             assert_eq!(u.lock_row(REL, tid(1, 2), *y).unwrap(), RowLockOutcome::Granted);
         }
     }
@@ -41,6 +42,7 @@ fn stronger_includes_weaker_and_savepoints_release() {
     let t = m.begin(&b);
     t.lock_row(REL, tid(1, 1), Share).unwrap();
     t.begin_sub();
+    assert_eq!(t.lock_row(REL, tid(1, 1), Share).unwrap(), RowLockOutcome::AlreadyHeld);
     assert_eq!(t.lock_row(REL, tid(1, 1), KeyShare).unwrap(), RowLockOutcome::AlreadyHeld);
     assert_eq!(t.lock_row(REL, tid(1, 1), Update).unwrap(), RowLockOutcome::Granted);
     assert_eq!(m.row_locks().held_by(REL, tid(1, 1), |x| t.is_mine(x)), Some(Update));
