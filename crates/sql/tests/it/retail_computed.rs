@@ -328,19 +328,21 @@ fn what_is_compressed_is_not_taken_for_null() {
 fn what_cannot_be_evaluated_is_not_to_be_had() {
     let db = Database::new();
     let mut s = db.session();
+    // Of what repeats itself enough would be left to fit.
+    let long: Vec<String> = (0..100).map(|i| format!("md5(x || {i})")).collect();
+    let long = long.join(" || ");
     s.run_each(&[
         "CREATE EXTENSION amcheck",
         "CREATE TABLE d (id int PRIMARY KEY, n int, x text) WITH (autovacuum_enabled = off)",
         "CREATE INDEX d_part ON d ((100 / n))",
-        "CREATE INDEX d_long ON d (repeat(x, n))",
+        &format!("CREATE INDEX d_long ON d ((CASE WHEN id < 0 THEN {long} ELSE x END))"),
         "CREATE INDEX d_if ON d (id) WHERE 100 / n > 3",
         "INSERT INTO d SELECT g, 1 + g % 50, md5(g::text) FROM generate_series(1, 3000) g",
         "VACUUM d",
     ]);
     let error = s.run("INSERT INTO d VALUES (-1, 0, 'x')");
     assert!(error.contains("division by zero"), "{error}");
-    let text = "SELECT string_agg(md5(i::text), '') FROM generate_series(1, 7) i";
-    let error = s.run(&format!("INSERT INTO d VALUES (-2, 40, ({text}))"));
+    let error = s.run("INSERT INTO d VALUES (-2, 40, 'x')");
     assert!(error.contains("index row"), "{error}");
     let told = vacuum(&mut s, "d");
     let bulk: Vec<_> = told.iter().filter(|t| t.contains("bulk")).collect();
