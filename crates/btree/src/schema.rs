@@ -277,8 +277,10 @@ impl KeySchema {
     }
     /// Compares the key columns of two entries that have them all.
     pub fn compare_keys(&self, a: Item<'_>, b: Item<'_>) -> Ordering {
-        let (a, b) = (a.plain(), b.plain());
-        let (a, b) = (a.item().attributes(&self.widths), b.item().attributes(&self.widths));
+        if a.is_packed() || b.is_packed() {
+            return self.compare_unpacked_keys(a, b);
+        }
+        let (a, b) = (a.attributes(&self.widths), b.attributes(&self.widths));
         for ((column, a), b) in self.columns.iter().zip(a).zip(b) {
             let ordering = Self::compare_column(column, a, b);
             if ordering != Ordering::Equal {
@@ -286,6 +288,10 @@ impl KeySchema {
             }
         }
         Ordering::Equal
+    }
+    #[cold]
+    fn compare_unpacked_keys(&self, a: Item<'_>, b: Item<'_>) -> Ordering {
+        self.compare_keys(a.plain().item(), b.plain().item())
     }
     /// How many leading attributes are needed to tell `left` from `right`, which is not smaller: up to
     /// the number of key columns, or one more if only the heap address does.
@@ -379,8 +385,10 @@ impl KeySchema {
     /// A sort key of 8 bytes: if two differ, the entries compare as they do. `None`: no use here.
     pub fn abbreviate(&self, item: Item<'_>) -> u64 {
         let Some(column) = self.columns.first() else { return 0 };
-        let key = item.plain();
-        let Some(value) = key.item().attributes(&self.widths).next().flatten() else {
+        if item.is_packed() {
+            return self.abbreviate(item.plain().item());
+        }
+        let Some(value) = item.attributes(&self.widths).next().flatten() else {
             return if column.nulls_first { 0 } else { u64::MAX };
         };
         let key = match column.fast {
