@@ -171,7 +171,7 @@ fn make(table: &str) -> String {
     format!(
         "CREATE TABLE {table} (id int PRIMARY KEY, k int, b text) WITH (autovacuum_enabled = off); \
          ALTER TABLE {table} ALTER b SET STORAGE EXTERNAL; CREATE INDEX {table}_k ON {table} (k); \
-         CREATE INDEX {table}_e ON {table} ((k % 5), left(b, 3)) WHERE k % 3 <> 0; CREATE INDEX {table}_b ON {table} (b) WHERE length(b) < 900"
+         CREATE INDEX {table}_e ON {table} ((k % 5), left(b, 3)) WHERE k % 3 <> 0; CREATE INDEX {table}_b ON {table} (b) WHERE length(b) > 5"
     )
 }
 
