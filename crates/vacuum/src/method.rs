@@ -25,7 +25,7 @@ const LEAF_US: f64 = 1.8;
 const BULK_ENTRY_US: f64 = 0.001;
 const KEY_US: f64 = 0.017;
 const KEY_BYTE_US: f64 = 0.0006;
-/// A predicate evaluated, or an expression.
+/// A predicate evaluated, or an expression: measured as 0.05 µs for `v + 1`, 0.14 for `v >= 0`, 0.24 for `lower(t) <> 'a' AND v > 0`.
 const COMPUTED_US: f64 = 0.12;
 /// Out of order: a comparison while sorting, and each byte of the keys that it fetches; a search on a leaf.
 const KEY_SORT_US: f64 = 0.003;
