@@ -352,6 +352,18 @@ impl Registry {
         self.all().into_iter().find(|b| b.pid == pid)
     }
 
+    /// The backend with this [`Backend::number`].
+    pub fn by_number(&self, number: u32) -> Option<Arc<Backend>> {
+        let backends = self.backends.read();
+        let entry = backends.get(usize::try_from(number.checked_sub(1)?).ok()?)?;
+        entry.backend.upgrade()
+    }
+
+    /// The greatest [`Backend::number`] since the start.
+    pub fn greatest_number(&self) -> u32 {
+        self.backends.read().len() as u32
+    }
+
     /// The backend one of whose transactions in progress has this XID.
     pub fn by_xid(&self, xid: Xid) -> Option<Arc<Backend>> {
         self.all().into_iter().find(|b| b.is_mine(xid))
@@ -575,7 +587,12 @@ impl Backend {
 
     /// PostgreSQL's virtual transaction id, `slot/number`; the number is 0 outside a transaction.
     pub fn virtual_xid(&self) -> (u32, u32) {
-        (self.slot + 1, self.local_xid.load(Ordering::Acquire))
+        (self.number(), self.local_xid.load(Ordering::Acquire))
+    }
+
+    /// A small number from 1 on, unique among those alive; the next to come gets it when this one is gone.
+    pub fn number(&self) -> u32 {
+        self.slot + 1
     }
 
     /// A worker to help this backend in another thread, for as long as it is kept; others see it beside its leader.

@@ -287,10 +287,14 @@ pub(super) fn lock_object(state: &SessionState, object: Object, mode: LockMode) 
     if stays && mode == LockMode::AccessShare {
         return Ok(());
     }
+    state.txn()?.lock(object_tag(state, object), mode, Wait::Block).map(|_| ())
+}
+
+/// By what `object`, which is no relation, is locked.
+fn object_tag(state: &SessionState, object: Object) -> LockTag {
     let shared = engine::catalog::defs::by_oid(object.class).is_some_and(|d| d.shared);
     let database = if shared { Oid::INVALID } else { state.database.oid };
-    let tag = LockTag::Object { database, class: object.class, object: object.oid, sub: 0 };
-    state.txn()?.lock(tag, mode, Wait::Block).map(|_| ())
+    LockTag::Object { database, class: object.class, object: object.oid, sub: 0 }
 }
 
 /// Keeps a role from being dropped to the transaction's end.

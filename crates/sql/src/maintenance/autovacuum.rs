@@ -43,6 +43,8 @@ const OWN_SETTINGS: [(&str, &str); 6] = [
 pub struct Host {
     cluster: Weak<Cluster>,
     known: Mutex<Known>,
+    /// The databases that have been rid of temporary schemas of before the start.
+    tidied: Mutex<HashSet<Oid>>,
 }
 
 /// What the settings say.
@@ -200,7 +202,21 @@ fn drop_left_behind(
     Ok(())
 }
 
+/// Temporary schemas of before the start that no session will use go.
+fn drop_schemas(
+    cluster: &Arc<Cluster>,
+    worker: &Arc<Backend>,
+    database: (Oid, &str),
+) -> Result<()> {
+    worker.runs_here();
+    let mut session = Session::worker(cluster, database, worker)?;
+    session.state().set("synchronous_commit", "off", SetScope::Session)?;
+    while temp::drop_out_of_use(&mut session)? > 0 {}
+    Ok(())
+}
+
 const KNOWN_RANK: Rank = Rank(30);
+const TIDIED_RANK: Rank = Rank(30);
 
 impl Host {
     /// A database's tables: those known, if they hold still.
@@ -325,6 +341,9 @@ impl AutovacuumHost for Host {
         forget_gone(&cluster, database, &state.activity)?;
         let known = self.known_tables(&cluster, database)?;
         drop_left_behind(&cluster, worker, (database, &name), &known.temporary)?;
+        if self.tidied.lock().insert(database) {
+            drop_schemas(&cluster, worker, (database, &name))?;
+        }
         Ok(known.with_counts(&state.activity))
     }
 
@@ -490,7 +509,8 @@ impl Drop for AutovacuumHandle {
 /// A launcher that has not begun.
 pub fn launcher(cluster: &Arc<Cluster>) -> Arc<Launcher> {
     let known = Mutex::new(KNOWN_RANK, Known::default());
-    let host = Arc::new(Host { cluster: Arc::downgrade(cluster), known });
+    let tidied = Mutex::new(TIDIED_RANK, HashSet::new());
+    let host = Arc::new(Host { cluster: Arc::downgrade(cluster), known, tidied });
     Launcher::new(Arc::clone(&cluster.engine().txns), host)
 }
 

@@ -27,6 +27,8 @@ mod known_tables;
 pub mod options;
 pub mod progress;
 #[cfg(test)]
+mod temp_schema_tests;
+#[cfg(test)]
 mod tests;
 pub mod throttle;
 mod vacuum;
