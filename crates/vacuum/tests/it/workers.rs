@@ -127,7 +127,8 @@ fn a_worker_that_begins_first_has_the_memory_that_was_freed() {
     w.load(12_000, &[b'v'; 620]);
     w.change(|k| k % 2 == 0, None);
     w.begins_late = true;
-    let r = w.vacuum(&VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() });
+    let r =
+        w.vacuum(&VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() });
     assert!((2..6).contains(&r.index_scans), "{}", r.index_scans);
     assert_eq!((r.dead_items_removed, w.count()), (6000, 6000));
 }
