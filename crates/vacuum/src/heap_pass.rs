@@ -252,6 +252,13 @@ impl<'a> HeapPass<'a> {
 
     /// Is there memory for one more page's dead items and keys, for each of so many threads?
     pub fn has_room(&mut self, threads: u32) -> bool {
+        self.count_bytes(threads);
+        let used = self.totals.bytes.load(Ordering::Relaxed);
+        used + u64::from(threads) * (8192 + 64) < self.plan.work_mem_bytes as u64
+    }
+
+    /// Tells the others what this one of so many threads holds.
+    fn count_bytes(&mut self, threads: u32) {
         // Keys of several threads are put together in the end, which takes their room again.
         let copies = if threads > 1 { 2 } else { 1 };
         let dead = self.dead.memory_bytes();
@@ -264,15 +271,16 @@ impl<'a> HeapPass<'a> {
             t.bytes.fetch_add(more(now.1, self.counted.1), Ordering::Relaxed);
             self.counted = now;
         }
-        let used = self.totals.bytes.load(Ordering::Relaxed);
-        used + u64::from(threads) * (8192 + 64) < self.plan.work_mem_bytes as u64
     }
 
     /// Gives all dead items away; nobody else has any.
     pub fn take_dead(&mut self) -> DeadItems {
         self.totals.items.store(0, Ordering::Relaxed);
         self.totals.pages.store(0, Ordering::Relaxed);
-        std::mem::take(&mut self.dead)
+        let dead = std::mem::take(&mut self.dead);
+        // At once: in the next round a thread that is quicker than this one would take the memory for full still.
+        self.count_bytes(1);
+        dead
     }
 
     /// Deals with one page, which has been counted, or lets it come again; true if it is all-frozen afterwards.

@@ -275,6 +275,36 @@ fn leaves_that_were_looked_up_ahead_may_change() {
     }
 }
 
+/// The page above the leaves that leads to the keys to come is taken out meanwhile, with all its leaves.
+#[test]
+fn the_page_that_leads_to_leaves_may_go() {
+    for at in [1, 4, 9] {
+        let db = Database::new();
+        let tree = db.tree(&schema(vec![text()]));
+        (0..2000).for_each(|n| put(&tree, n, 0, n));
+        let mut keys = RetailKeys::new();
+        let wanted = (0..2000).step_by(7);
+        for n in wanted.clone() {
+            tree.add_retail_key(&mut keys, &[Some(&key(n, 0))], tid(n)).unwrap();
+        }
+        let (mut visited, mut deleted) = (0, 0);
+        let mut meanwhile = |_| {
+            if visited == at {
+                let stats = with_control(|c| tree.bulk_delete(&|t: Tid| t < tid(1500), c));
+                deleted = stats.pages_newly_deleted;
+            }
+            visited += 1;
+        };
+        let stats = control(&mut meanwhile, |c| tree.retail_batch(&mut keys, c));
+        assert!(visited > at && deleted as usize > 1500 / 20, "{visited} {deleted}");
+        assert!(stats.missing.iter().all(|t| *t < tid(1500)), "one that was there is missing");
+        assert_eq!(stats.removed as usize + stats.missing.len(), wanted.len());
+        let left: Vec<Tid> = (1500..2000).filter(|n| n % 7 != 0).map(tid).collect();
+        assert_eq!(all(&tree), left);
+        tree.verify().unwrap();
+    }
+}
+
 #[test]
 fn an_entry_is_marked_dead_only_if_it_is_the_one_that_was_read() {
     let db = Database::new();

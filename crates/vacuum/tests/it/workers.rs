@@ -118,6 +118,21 @@ fn one_bound_for_the_memory_of_all() {
     assert_eq!(w.count(), 15_000);
 }
 
+/// Memory that a round has freed is free to whoever is the first to read a page in the next one.
+#[test]
+fn a_worker_that_begins_first_has_the_memory_that_was_freed() {
+    let mut w = World { two_visits: true, plain: false, ..World::with(1, 4096).with_workers(1) };
+    w.settings.work_mem_bytes = 48 << 10;
+    // Twelve rows a page.
+    w.load(12_000, &[b'v'; 620]);
+    w.change(|k| k % 2 == 0, None);
+    w.begins_late = true;
+    let r =
+        w.vacuum(&VacuumOptions { index_cleanup: IndexCleanup::On, ..VacuumOptions::default() });
+    assert!((2..6).contains(&r.index_scans), "{}", r.index_scans);
+    assert_eq!((r.dead_items_removed, w.count()), (6000, 6000));
+}
+
 /// Cancels the vacuum at its n-th page, whichever thread reads it.
 struct CancelAt(Arc<World>, AtomicU64);
 
