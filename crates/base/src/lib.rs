@@ -8,6 +8,7 @@
 pub mod backend;
 pub mod encoding;
 pub mod error;
+pub mod fact_map;
 pub mod give_way;
 pub mod ids;
 pub mod latency;
@@ -19,5 +20,6 @@ pub mod sync;
 pub mod wait;
 
 pub use error::{Corruption, Error, Result, SqlError, SqlState};
+pub use fact_map::{FactMap, FactSet};
 pub use give_way::{GiveWay, Manners};
 pub use ids::*;

@@ -10,8 +10,7 @@
 
 use crate::any_of::AnyOf;
 use crate::tree::{BoolTestKind, Expr, RowCompareOp, SqlValueFunction, SubLinkKind, TypeRef};
-use base::{Oid, Result, bail, err};
-use std::collections::HashMap;
+use base::{FactMap, Oid, Result, bail, err};
 use std::sync::{Arc, OnceLock};
 use types::datum::RecordColumn;
 use types::registry::{self, ScalarFn};
@@ -291,7 +290,7 @@ fn int_like(a: Oid, b: Oid) -> bool {
 
 /// What a function of `pg_proc` compares, if it is that of a comparison operator.
 pub fn comparison(function: Oid) -> Option<(CompareOp, Oid, Oid)> {
-    static MAP: OnceLock<HashMap<Oid, (CompareOp, Oid, Oid)>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<Oid, (CompareOp, Oid, Oid)>> = OnceLock::new();
     MAP.get_or_init(|| {
         types::facts::operators()
             .iter()

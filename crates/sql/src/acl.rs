@@ -1,6 +1,10 @@
 //! Privileges on relations, their columns and schemas. Roles' membership is followed with INHERIT.
 
 pub(crate) mod column_acls;
+mod standing;
+
+pub use standing::KnownRoles;
+use standing::Standing;
 
 use crate::query::UsedColumns;
 use crate::session::SessionState;
@@ -190,13 +194,13 @@ fn roles_by(state: &SessionState, role: Oid, option: Option<&str>) -> Result<Has
 /// # Errors
 /// I/O.
 pub fn is_superuser(state: &SessionState, role: Oid) -> Result<bool> {
-    let current = state.current_user.borrow();
-    if current.oid == role {
-        return Ok(current.superuser);
+    {
+        let current = state.current_user.borrow();
+        if current.oid == role {
+            return Ok(current.superuser);
+        }
     }
-    let txn = state.txn()?;
-    let rows = state.catalog.rows(&txn).find("pg_authid", &[("oid", Datum::Oid(role))])?;
-    Ok(rows.first().is_some_and(|r| r.bool("rolsuper")))
+    Standing::of(state, role)?.superuser(state)
 }
 
 /// May `role` connect to the database of this `pg_database` row? While nothing is said of it everybody may.
@@ -224,11 +228,12 @@ pub fn privileges(
     if is_superuser(state, role)? {
         return Ok(u32::MAX);
     }
-    let roles = roles_of(state, role)?;
+    let standing = Standing::of(state, role)?;
     let Some(acl) = acl else {
-        return Ok(if roles.contains(&owner) { u32::MAX } else { public_default });
+        let owns = standing.roles(state)?.contains(&owner);
+        return Ok(if owns { u32::MAX } else { public_default });
     };
-    let names = names_of(state, &roles)?;
+    let names = standing.names(state)?;
     Ok(acl
         .iter()
         .filter_map(|item| AclItem::parse(item))
@@ -345,7 +350,8 @@ fn with_predefined(
     if held == u32::MAX {
         return Ok(held);
     }
-    let roles = roles_of(state, role)?;
+    let standing = Standing::of(state, role)?;
+    let roles = standing.roles(state)?;
     let of_role = predefined.iter().filter(|(name, _)| roles.contains(name));
     Ok(of_role.fold(held, |bits, (_, more)| bits | more))
 }

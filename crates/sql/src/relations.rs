@@ -130,6 +130,14 @@ pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
     {
         state.cluster.storage().class_writes.note(state.database.oid);
     }
+    // As to those that say who may do what.
+    let of_roles = ["pg_authid", "pg_auth_members", "pg_database"];
+    if mode == LockMode::RowExclusive
+        && oid < Oid::FIRST_NORMAL
+        && of_roles.iter().any(|name| oid == engine::catalog::defs::by_name(name).oid)
+    {
+        state.roles_changed.set(true);
+    }
     Ok(())
 }
 

@@ -4,8 +4,7 @@
 //! The rows under `data/` (extracted from PostgreSQL 18 by `data/extract.sh`), parsed once. The catalogs
 //! are filled from them, and [`crate::registry`] joins them to the functions' Rust bodies.
 
-use base::Oid;
-use std::collections::HashMap;
+use base::{FactMap, Oid};
 use std::sync::OnceLock;
 
 fn leak<T>(v: Vec<T>) -> &'static [T] {
@@ -500,15 +499,15 @@ table!(
 
 /// The `pg_proc` row with this OID, whether or not Ebb can carry it out.
 pub fn proc(oid: Oid) -> Option<&'static ProcFact> {
-    let all = procs();
-    all.binary_search_by_key(&oid, |p| p.oid).ok().map(|i| &all[i])
+    static MAP: OnceLock<FactMap<Oid, &'static ProcFact>> = OnceLock::new();
+    MAP.get_or_init(|| procs().iter().map(|p| (p.oid, p)).collect()).get(&oid).copied()
 }
 
 /// The `pg_proc` rows with this name, whether or not Ebb can carry them out.
 pub fn procs_by_name(name: &str) -> &'static [&'static ProcFact] {
-    static MAP: OnceLock<HashMap<&'static str, Vec<&'static ProcFact>>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<&'static str, Vec<&'static ProcFact>>> = OnceLock::new();
     MAP.get_or_init(|| {
-        let mut map: HashMap<&'static str, Vec<&'static ProcFact>> = HashMap::new();
+        let mut map: FactMap<&'static str, Vec<&'static ProcFact>> = FactMap::default();
         for p in procs() {
             map.entry(p.name).or_default().push(p);
         }

@@ -2,8 +2,7 @@
 
 use crate::facts::{self, CastInfo, OperatorInfo, ProcFact};
 use crate::{Datum, Env};
-use base::{Oid, Result};
-use std::collections::HashMap;
+use base::{FactMap, Oid, Result};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use crate::typename::{format_type, type_by_name, type_info};
@@ -129,17 +128,17 @@ impl FunctionInfo {
 pub type BodyTable = &'static [(&'static str, FunctionBody)];
 
 struct Registry {
-    by_name: HashMap<&'static str, Vec<&'static FunctionInfo>>,
-    by_oid: HashMap<Oid, &'static FunctionInfo>,
+    by_name: FactMap<&'static str, Vec<&'static FunctionInfo>>,
+    by_oid: FactMap<Oid, &'static FunctionInfo>,
 }
 
 impl Registry {
     fn new(all: impl Iterator<Item = &'static FunctionInfo>) -> Registry {
-        let mut by_oid: HashMap<Oid, &'static FunctionInfo> = HashMap::new();
+        let mut by_oid: FactMap<Oid, &'static FunctionInfo> = FactMap::default();
         for f in all {
             by_oid.insert(f.oid, f);
         }
-        let mut by_name: HashMap<&'static str, Vec<&'static FunctionInfo>> = HashMap::new();
+        let mut by_name: FactMap<&'static str, Vec<&'static FunctionInfo>> = FactMap::default();
         for f in by_oid.values() {
             by_name.entry(f.name).or_default().push(f);
         }
@@ -229,9 +228,9 @@ fn info(p: &'static ProcFact, body: FunctionBody) -> FunctionInfo {
 
 /// Bodies of the types' own input, output and send functions.
 fn form_body(p: &ProcFact) -> Option<FunctionBody> {
-    static FORMS: OnceLock<HashMap<&'static str, char>> = OnceLock::new();
+    static FORMS: OnceLock<FactMap<&'static str, char>> = OnceLock::new();
     let forms = FORMS.get_or_init(|| {
-        let mut map = HashMap::new();
+        let mut map = FactMap::default();
         for t in facts::types().iter().filter(|t| t.kind == 'b') {
             map.insert(t.input, 'i');
             map.insert(t.output, 'o');
@@ -259,7 +258,7 @@ fn form_body(p: &ProcFact) -> Option<FunctionBody> {
 
 fn base() -> &'static Registry {
     BASE.get_or_init(|| {
-        let mut bodies: HashMap<&'static str, FunctionBody> = HashMap::new();
+        let mut bodies: FactMap<&'static str, FunctionBody> = FactMap::default();
         for table in crate::functions::tables() {
             for (key, body) in table {
                 bodies.insert(key, *body);
@@ -339,9 +338,9 @@ pub fn function_exact(name: &str, args: &[Oid]) -> Option<&'static FunctionInfo>
 
 /// The operators of this name.
 pub fn operators_by_name(name: &str) -> &'static [&'static OperatorInfo] {
-    static MAP: OnceLock<HashMap<&'static str, Vec<&'static OperatorInfo>>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<&'static str, Vec<&'static OperatorInfo>>> = OnceLock::new();
     MAP.get_or_init(|| {
-        let mut map: HashMap<&'static str, Vec<&'static OperatorInfo>> = HashMap::new();
+        let mut map: FactMap<&'static str, Vec<&'static OperatorInfo>> = FactMap::default();
         for o in facts::operators() {
             map.entry(o.name).or_default().push(o);
         }
@@ -360,7 +359,7 @@ pub fn operator(oid: Oid) -> Option<&'static OperatorInfo> {
 /// The cast that `pg_cast` lists from one type to another (arrays, domains, records and the text
 /// forms' own casts are the analyser's).
 pub fn cast(from: Oid, to: Oid) -> Option<&'static CastInfo> {
-    static MAP: OnceLock<HashMap<(Oid, Oid), &'static CastInfo>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<(Oid, Oid), &'static CastInfo>> = OnceLock::new();
     MAP.get_or_init(|| facts::casts().iter().map(|c| ((c.source, c.target), c)).collect())
         .get(&(from, to))
         .copied()
@@ -368,11 +367,12 @@ pub fn cast(from: Oid, to: Oid) -> Option<&'static CastInfo> {
 
 /// The btree operator class a column of this type gets, if any.
 pub fn default_btree_class(type_oid: Oid) -> Option<&'static facts::OperatorClass> {
-    let find = |t: Oid| {
-        facts::operator_classes()
-            .iter()
-            .find(|c| c.method == Oid(403) && c.is_default && c.input_type == t)
-    };
+    static MAP: OnceLock<FactMap<Oid, &'static facts::OperatorClass>> = OnceLock::new();
+    let map = MAP.get_or_init(|| {
+        let of_btree = |c: &&facts::OperatorClass| c.method == Oid(403) && c.is_default;
+        facts::operator_classes().iter().filter(of_btree).map(|c| (c.input_type, c)).collect()
+    });
+    let find = |t: Oid| map.get(&t).copied();
     use crate::oids;
     find(type_oid).or_else(|| match type_oid {
         oids::VARCHAR => find(oids::TEXT),
@@ -386,10 +386,15 @@ pub fn default_btree_class(type_oid: Oid) -> Option<&'static facts::OperatorClas
 
 /// The operator of a btree family with this strategy (1 <, 2 <=, 3 =, 4 >=, 5 >).
 pub fn btree_operator(family: Oid, left: Oid, right: Oid, strategy: u16) -> Option<Oid> {
-    facts::family_operators()
-        .iter()
-        .find(|a| {
-            a.family == family && a.left == left && a.right == right && a.strategy == strategy
-        })
-        .map(|a| a.operator)
+    type Key = (Oid, Oid, Oid, u16);
+    static MAP: OnceLock<FactMap<Key, Oid>> = OnceLock::new();
+    MAP.get_or_init(|| {
+        let mut map = FactMap::default();
+        for a in facts::family_operators() {
+            map.entry((a.family, a.left, a.right, a.strategy)).or_insert(a.operator);
+        }
+        map
+    })
+    .get(&(family, left, right, strategy))
+    .copied()
 }

@@ -2,8 +2,7 @@
 
 use crate::facts::{self, TypeInfo};
 use crate::oids::*;
-use base::Oid;
-use std::collections::HashMap;
+use base::{FactMap, Oid};
 use std::sync::OnceLock;
 
 /// The built-in type, enum type, domain, or array of one of these or of a row type, with this OID. A row type has none.
@@ -71,9 +70,9 @@ const ALIASES: &[(&str, &str)] = &[
 /// The type that SQL calls `name`: `typname`s, SQL's spellings (`int`, `timestamp with time zone`),
 /// and either with `[]`. `char` is SQL's character(1); the one-byte type is `"char"`.
 pub fn type_by_name(name: &str) -> Option<&'static TypeInfo> {
-    static MAP: OnceLock<HashMap<&'static str, &'static TypeInfo>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<&'static str, &'static TypeInfo>> = OnceLock::new();
     let map = MAP.get_or_init(|| {
-        let mut map: HashMap<&'static str, &'static TypeInfo> =
+        let mut map: FactMap<&'static str, &'static TypeInfo> =
             facts::types().iter().map(|t| (t.name, t)).collect();
         let found: Vec<_> =
             ALIASES.iter().filter_map(|(alias, n)| map.get(n).map(|t| (*alias, *t))).collect();
@@ -91,7 +90,7 @@ pub fn type_by_name(name: &str) -> Option<&'static TypeInfo> {
 
 /// The type whose `typname` is exactly this (as quoted names and catalogs mean it).
 pub fn type_by_typname(name: &str) -> Option<&'static TypeInfo> {
-    static MAP: OnceLock<HashMap<&'static str, &'static TypeInfo>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<&'static str, &'static TypeInfo>> = OnceLock::new();
     MAP.get_or_init(|| facts::types().iter().map(|t| (t.name, t)).collect()).get(name).copied()
 }
 

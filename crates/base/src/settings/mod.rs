@@ -24,17 +24,19 @@ pub use session::{
 pub use table::DEFINITIONS;
 pub use value::{Context, Definition, Kind, Source, Unit, Value, short};
 
-use crate::{Error, Result, bail};
+use crate::{Error, FactMap, Result, bail};
 use parking_lot::RwLock;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The setting called `name` (case does not matter), with its index.
 pub fn find(name: &str) -> Option<(usize, &'static Definition)> {
-    static BY_NAME: OnceLock<HashMap<String, usize>> = OnceLock::new();
+    static BY_NAME: OnceLock<FactMap<String, usize>> = OnceLock::new();
     let by_name = BY_NAME.get_or_init(|| {
-        DEFINITIONS.iter().enumerate().map(|(i, d)| (d.name.to_ascii_lowercase(), i)).collect()
+        let lower = DEFINITIONS.iter().enumerate().map(|(i, d)| (d.name.to_ascii_lowercase(), i));
+        // As the code has them.
+        lower.chain(DEFINITIONS.iter().enumerate().map(|(i, d)| (d.name.to_owned(), i))).collect()
     });
     let index = match by_name.get(name) {
         Some(i) => *i,
@@ -229,6 +231,11 @@ impl ServerSettings {
     /// The entry of the setting with that index.
     pub fn entry(&self, index: usize) -> Entry {
         self.entries.read()[index].clone()
+    }
+
+    /// Looks at all entries, which have their settings' indexes.
+    pub fn with_entries<T>(&self, look: impl FnOnce(&[Entry]) -> T) -> T {
+        look(&self.entries.read())
     }
 
     /// A setting's value.

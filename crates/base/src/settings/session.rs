@@ -1,6 +1,6 @@
 //! A session's own values over the server's.
 
-use super::{Context, Definition, ServerSettings, Source, Value, definition, find};
+use super::{Context, Definition, Entry, ServerSettings, Source, Value, definition, find};
 use crate::{Result, bail};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -140,18 +140,25 @@ impl SessionSettings {
     }
     /// Where the value in force came from.
     pub fn source(&self, index: usize) -> Source {
+        self.source_over(&self.server.entry(index), index)
+    }
+
+    /// The same, where the server's entry is at hand.
+    pub fn source_over(&self, entry: &Entry, index: usize) -> Source {
         match self.own.get(&index).or_else(|| self.defaults.get(&index)) {
             Some(own) => own.source,
-            None => self.server.entry(index).source,
+            None => entry.source,
         }
     }
 
     /// What RESET would make of it.
     pub fn reset_value(&self, index: usize) -> Value {
-        match self.defaults.get(&index) {
-            Some(default) => default.value.clone(),
-            None => self.server.entry(index).value,
-        }
+        self.reset_value_over(&self.server.entry(index), index).clone()
+    }
+
+    /// The same, where the server's entry is at hand.
+    pub fn reset_value_over<'a>(&'a self, entry: &'a Entry, index: usize) -> &'a Value {
+        self.defaults.get(&index).map_or(&entry.value, |default| &default.value)
     }
 
     /// As SHOW prints it.

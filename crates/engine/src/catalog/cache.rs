@@ -21,10 +21,10 @@ use super::load::{self, RowSource};
 use super::model::{ColumnStatistics, Table};
 use super::store::{CatalogStore, CatalogTally, Catalogs};
 use base::sync::{Rank, RwLock};
-use base::{Oid, RelationId, Result};
+use base::{FactMap, FactSet, Oid, RelationId, Result};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use txn::Transaction;
@@ -38,7 +38,7 @@ const MOST_SHORT: usize = 1 << 16;
 const MOST_LONG: usize = 4096;
 
 /// Makes room in `map` for one more if it has `most`: every other one goes, whichever that is. Those that are asked for often are soon back.
-fn make_room<K: Eq + Hash, V>(map: &mut HashMap<K, V>, most: usize) {
+fn make_room<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>, most: usize) {
     if map.len() >= most {
         let mut stays = false;
         map.retain(|_, _| {
@@ -52,20 +52,32 @@ fn make_room<K: Eq + Hash, V>(map: &mut HashMap<K, V>, most: usize) {
 struct Entries {
     tables: Descriptions,
     /// Where relations are stored whose descriptions nobody needs.
-    stored: HashMap<Oid, Option<RelationId>>,
+    stored: FactMap<Oid, Option<RelationId>>,
     /// Table → its indexes; the same.
-    indexes: HashMap<Oid, Arc<[Oid]>>,
+    indexes: FactMap<Oid, Arc<[Oid]>>,
     /// (schema, name) → relation.
     names: HashMap<(Oid, String), Oid>,
     /// Those that are not there too: few users have the schema that `search_path` begins with.
     schemas: HashMap<String, Option<Oid>>,
     /// (schema, name) → type.
     types: HashMap<(Oid, String), Oid>,
-    enums: HashMap<Oid, Arc<EnumLabels>>,
-    domains: HashMap<Oid, Arc<DomainConstraints>>,
+    enums: FactMap<Oid, Arc<EnumLabels>>,
+    domains: FactMap<Oid, Arc<DomainConstraints>>,
     /// Table → column → its statistics.
-    statistics: HashMap<Oid, HashMap<i32, Option<Arc<ColumnStatistics>>>>,
-    extended: HashMap<Oid, Arc<[ExtendedStatistics]>>,
+    statistics: FactMap<Oid, HashMap<i32, Option<Arc<ColumnStatistics>>>>,
+    extended: FactMap<Oid, Arc<[ExtendedStatistics]>>,
+}
+
+impl Entries {
+    /// Forgets what is said of one relation, or type.
+    fn forget(&mut self, oid: Oid) {
+        self.tables.remove(oid);
+        self.stored.remove(&oid);
+        self.indexes.remove(&oid);
+        self.enums.remove(&oid);
+        self.statistics.remove(&oid);
+        self.extended.remove(&oid);
+    }
 }
 
 /// How many changes are kept by whom they concern; then all plans of before are stale.
@@ -75,7 +87,7 @@ const KEPT_CHANGES: usize = 8192;
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub struct Footing {
     /// Relations, and enum types.
-    relations: HashSet<Oid>,
+    relations: FactSet<Oid>,
     /// Names of relations and types, found or not: a new one of that name, in whatever schema, could be meant.
     names: HashSet<String>,
 }
@@ -96,11 +108,13 @@ impl Footing {
 /// What a transaction has changed.
 #[derive(Default)]
 struct Changes {
-    relations: HashSet<Oid>,
+    relations: FactSet<Oid>,
     /// Names that mean something else now.
     names: HashSet<String>,
     /// It may concern what does not stand on these.
     any: bool,
+    /// Names, schemas and types may be others than they were.
+    meanings: bool,
 }
 
 impl Changes {
@@ -108,13 +122,14 @@ impl Changes {
         self.relations.extend(more.relations);
         self.names.extend(more.names);
         self.any |= more.any;
+        self.meanings |= more.meanings;
     }
 }
 
 /// The generations of changes, by whom they concern.
 #[derive(Default)]
 struct History {
-    relations: HashMap<Oid, u64>,
+    relations: FactMap<Oid, u64>,
     names: HashMap<String, u64>,
     /// Nothing is known of what is older than this.
     floor: u64,
@@ -159,16 +174,18 @@ impl SharedCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Forgets what these changes concern, and all names.
+    /// Forgets what these changes concern, and all names where those may be concerned.
     fn invalidate(&self, changes: &Changes) {
         let mut guard = self.entries.write();
         let (entries, history) = &mut *guard;
         let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         history.add(changes, generation);
-        entries.names.clear();
-        entries.schemas.clear();
-        entries.types.clear();
-        entries.domains.clear();
+        if changes.meanings {
+            entries.names.clear();
+            entries.schemas.clear();
+            entries.types.clear();
+            entries.domains.clear();
+        }
         let relations = &changes.relations;
         if relations.contains(&Oid::INVALID) {
             entries.tables.clear();
@@ -179,20 +196,13 @@ impl SharedCache {
             entries.extended.clear();
             return;
         }
-        for oid in relations {
-            entries.tables.remove(*oid);
-            entries.stored.remove(oid);
-            entries.indexes.remove(oid);
-            entries.enums.remove(oid);
-            entries.statistics.remove(oid);
-            entries.extended.remove(oid);
-        }
+        relations.iter().for_each(|oid| entries.forget(*oid));
     }
 
     /// Forgets everything: something was changed that all databases share.
     pub fn forget_all(&self) {
-        let relations = [Oid::INVALID].into();
-        self.invalidate(&Changes { relations, any: true, ..Changes::default() });
+        let relations = FactSet::from_iter([Oid::INVALID]);
+        self.invalidate(&Changes { relations, any: true, meanings: true, ..Changes::default() });
     }
 
     /// The generation up to which what stood on `footing` in generation `since` is as good as ever; none: it is stale.
@@ -304,19 +314,29 @@ impl SessionCatalog {
     /// This transaction has changed what the catalogs say of `relation`, or type ([`Oid::INVALID`]: of anything), perhaps what
     /// names mean.
     pub fn changed(&self, relation: Oid) {
-        self.change(Changes { relations: [relation].into(), any: true, ..Changes::default() });
+        let relations = FactSet::from_iter([relation]);
+        self.change(Changes { relations, any: true, meanings: true, ..Changes::default() });
     }
 
     /// This transaction has changed `relation`, an index or other part of it included, or dropped it, and nothing else: all names
     /// that there are mean what they did.
     pub fn changed_alone(&self, relation: Oid) {
-        self.change(Changes { relations: [relation].into(), ..Changes::default() });
+        let relations = FactSet::from_iter([relation]);
+        self.change(Changes { relations, meanings: true, ..Changes::default() });
+    }
+
+    /// This transaction has changed what is said of `relation`'s size, age or values, and nothing else: VACUUM and ANALYZE do so all the time,
+    /// and what names mean need not be looked up again for it.
+    pub fn measured(&self, relation: Oid) {
+        let relations = FactSet::from_iter([relation]);
+        self.change(Changes { relations, ..Changes::default() });
     }
 
     /// This transaction has made or dropped `relation`, or a type that belongs to one, of that name.
     pub fn changed_named(&self, relation: Oid, name: &str) {
         let names = [name.to_owned()].into();
-        self.change(Changes { relations: [relation].into(), names, any: false });
+        let relations = FactSet::from_iter([relation]);
+        self.change(Changes { relations, names, any: false, meanings: true });
     }
 
     fn change(&self, changes: Changes) {

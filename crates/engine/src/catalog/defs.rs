@@ -9,8 +9,7 @@
 //! TOAST tables of catalogs have OIDs of our own (from 15000); node trees are kept as text, and so are `pg_ndistinct`
 //! and `pg_dependencies`; `pg_mcv_list` is stored as bytea.
 
-use base::Oid;
-use std::collections::HashMap;
+use base::{FactMap, Oid};
 use std::sync::OnceLock;
 
 /// A catalog's column.
@@ -95,8 +94,8 @@ impl CatalogDef {
 
 struct Catalogs {
     all: Vec<CatalogDef>,
-    by_name: HashMap<&'static str, usize>,
-    by_oid: HashMap<Oid, usize>,
+    by_name: FactMap<&'static str, usize>,
+    by_oid: FactMap<Oid, usize>,
 }
 
 fn catalogs() -> &'static Catalogs {
@@ -182,7 +181,7 @@ fn load() -> Catalogs {
             }
         })
         .collect();
-    let by_oid: HashMap<Oid, usize> = all.iter().enumerate().map(|(i, c)| (c.oid, i)).collect();
+    let by_oid: FactMap<Oid, usize> = all.iter().enumerate().map(|(i, c)| (c.oid, i)).collect();
     let by_name = all.iter().enumerate().map(|(i, c)| (c.name, i)).collect();
     for line in include_str!("../../data/catalog_columns.tsv").lines() {
         let mut f = fields(line);

@@ -9,8 +9,7 @@
 //! - Looking one up writes nothing that others read, but for the first time in an age.
 
 use super::model::Table;
-use base::Oid;
-use std::collections::HashMap;
+use base::{FactMap, Oid};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -29,7 +28,7 @@ struct Kept {
 
 /// The descriptions that there are.
 pub(super) struct Descriptions {
-    all: HashMap<Oid, Kept>,
+    all: FactMap<Oid, Kept>,
     age: u32,
     /// New ones in this age.
     born: usize,
@@ -46,7 +45,7 @@ impl Default for Descriptions {
 
 impl Descriptions {
     fn at_most(most: usize) -> Descriptions {
-        Descriptions { all: HashMap::new(), age: 0, born: 0, most, full: most }
+        Descriptions { all: FactMap::default(), age: 0, born: 0, most, full: most }
     }
 
     /// That of a relation.

@@ -20,11 +20,11 @@ impl Columns {
     pub fn of(state: &SessionState, role: Oid, table: &Table) -> Result<Columns> {
         let granted =
             table.columns.iter().any(|c| c.acl.is_some()) || !table.system_acls.is_empty();
-        let names = match granted && role.is_valid() {
-            true => super::names_of(state, &super::roles_of(state, role)?)?,
-            false => HashSet::new(),
-        };
-        Ok(Columns::of_names(&names, table))
+        if !(granted && role.is_valid()) {
+            return Ok(Columns::of_names(&HashSet::new(), table));
+        }
+        let standing = super::Standing::of(state, role)?;
+        Ok(Columns::of_names(standing.names(state)?, table))
     }
 
     /// Of PUBLIC and the roles of these names.

@@ -193,6 +193,9 @@ impl Ddl<'_> {
         if owned.catalog == "pg_type" {
             return self.update_type(row, |array| array.set("typowner", Datum::Oid(to)));
         }
+        if owned.catalog == "pg_database" {
+            super::role::roles_changed(state);
+        }
         let txn = state.txn()?;
         state.catalog.rows(&txn).update(&row)
     }

@@ -565,7 +565,7 @@ pub fn update_class_in_place(
             return Ok(());
         }
         if rows.update_in_place(&row)? {
-            state.catalog.changed_alone(oid);
+            state.catalog.measured(oid);
             return Ok(());
         }
     }

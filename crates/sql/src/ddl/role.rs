@@ -77,6 +77,7 @@ fn check_name(name: &str) -> Result<()> {
 pub(super) fn roles_changed(state: &SessionState) {
     state.catalog.changed(Oid::INVALID);
     state.roles_changed.set(true);
+    state.known_roles.take();
 }
 
 /// The roles that are there from the beginning stay what they are.

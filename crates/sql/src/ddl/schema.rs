@@ -374,6 +374,10 @@ impl Ddl<'_> {
         row.set(column, Datum::Oid(owner));
         rows.update(&row)?;
         state.catalog.changed(Oid::INVALID);
+        if kind == ObjectKind::Database {
+            // Its owner is a member of pg_database_owner there.
+            super::role::roles_changed(state);
+        }
         Ok(())
     }
 }

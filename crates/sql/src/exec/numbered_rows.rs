@@ -44,13 +44,36 @@ impl NumberedRows {
 
     /// Adds a row; of more than `bound` bytes the rest goes to disk.
     pub(crate) fn push(&mut self, row: &[Datum], bound: usize) -> Result<()> {
+        match self.has_room(row, bound) {
+            true => self.memory.push(row.to_vec()),
+            false => self.to_disk(row)?,
+        }
+        Ok(())
+    }
+
+    /// The same, of a row that nobody else wants.
+    pub(crate) fn push_own(&mut self, row: Vec<Datum>, bound: usize) -> Result<()> {
+        match self.has_room(&row, bound) {
+            true => self.memory.push(row),
+            false => self.to_disk(&row)?,
+        }
+        Ok(())
+    }
+
+    fn has_room(&mut self, row: &[Datum], bound: usize) -> bool {
+        if self.disk.is_some() {
+            return false;
+        }
+        let bytes = self.bytes + row_bytes(row);
+        let has_room = bytes <= bound;
+        if has_room {
+            self.bytes = bytes;
+        }
+        has_room
+    }
+
+    fn to_disk(&mut self, row: &[Datum]) -> Result<()> {
         if self.disk.is_none() {
-            let bytes = row_bytes(row);
-            if self.bytes + bytes <= bound {
-                self.bytes += bytes;
-                self.memory.push(row.to_vec());
-                return Ok(());
-            }
             self.disk = Some(Disk::new(row.len())?);
         }
         self.disk.as_mut().map_or(Ok(()), |d| d.push(row))
@@ -59,6 +82,14 @@ impl NumberedRows {
     /// Ends adding for now, before rows are asked for.
     pub(crate) fn settle(&mut self) -> Result<()> {
         self.disk.as_mut().map_or(Ok(()), Disk::write)
+    }
+
+    /// A row that nobody will ask for again.
+    pub(crate) fn take(&mut self, n: usize) -> Result<Option<Vec<Datum>>> {
+        match self.memory.get_mut(n) {
+            Some(row) => Ok(Some(std::mem::take(row))),
+            None => self.get(n),
+        }
     }
 
     pub(crate) fn get(&self, n: usize) -> Result<Option<Vec<Datum>>> {

@@ -189,7 +189,7 @@ impl Session {
         let target = whole.then_some(default);
         let fractions = index_fractions(self, &table, &open, &sample, target, throttle.give_way())?;
         progress.enter(phase::FINALIZING);
-        note(&state, &table, &sample)?;
+        note(&state, table.oid, &open.heap, &sample)?;
         // After a VACUUM, too: it reads only those indexes that have something to be cleaned.
         note_indexes(&state, &table, &sample, &fractions)?;
         count(&state, &table, &sample, whole, options.automatic, started.elapsed());
@@ -414,21 +414,17 @@ pub(super) fn store(
             rows.insert(&row)?;
         }
     }
-    state.catalog.changed_alone(place.relation);
+    state.catalog.measured(place.relation);
     Ok(())
 }
 
 /// What `pg_class` is to say now.
 #[expect(clippy::cast_possible_truncation, reason = "pg_class keeps float4")]
-fn note(state: &SessionState, table: &Table, sample: &AnalyzeSample) -> Result<()> {
-    let map = state.open_relation(&Arc::new(table.clone())).map(|o| o.heap.visibility_map());
-    let (visible, frozen) = match map {
-        Ok(map) => map.count()?,
-        Err(_) => (0, 0),
-    };
+fn note(state: &SessionState, table: Oid, heap: &heap::Heap, sample: &AnalyzeSample) -> Result<()> {
+    let (visible, frozen) = heap.visibility_map().count()?;
     let pages = |n: u64| Datum::Int4(i32::try_from(n).unwrap_or(i32::MAX));
     let total = u64::from(sample.total_pages);
-    crate::ddl::relation::update_class_in_place(state, table.oid, |row| {
+    crate::ddl::relation::update_class_in_place(state, table, |row| {
         row.set("relpages", pages(total));
         row.set("reltuples", Datum::Float4(sample.live_rows as f32));
         row.set("relallvisible", pages(visible.min(total)));

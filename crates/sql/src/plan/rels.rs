@@ -6,7 +6,7 @@ use super::pull_up::JoinTree;
 use super::selectivity::VarFacts;
 use super::sub_select_keys::ByKey;
 use crate::query::{JoinKind, Query, TableSample};
-use base::{Oid, Result};
+use base::{FactMap, Oid, Result};
 use engine::catalog::model::{ColumnStatistics, Table};
 use expr::tree::SortKey;
 use expr::{Expr, TypeRef};
@@ -207,7 +207,7 @@ pub(crate) struct JoinSpace<'g, 'a> {
 
 /// The btree family and equality of an `=` operator.
 pub(crate) fn equality_family(operator: u32) -> Option<Oid> {
-    static MAP: OnceLock<HashMap<u32, Oid>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<u32, Oid>> = OnceLock::new();
     MAP.get_or_init(|| {
         types::facts::family_operators()
             .iter()
@@ -222,7 +222,7 @@ pub(crate) fn equality_family(operator: u32) -> Option<Oid> {
 /// `=` of a family between two types: (operator, function).
 pub(crate) fn family_equality(family: Oid, left: Oid, right: Oid) -> Option<(u32, u32)> {
     type Key = (Oid, Oid, Oid);
-    static MAP: OnceLock<HashMap<Key, (u32, u32)>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<Key, (u32, u32)>> = OnceLock::new();
     MAP.get_or_init(|| {
         types::facts::family_operators()
             .iter()
@@ -239,7 +239,7 @@ pub(crate) fn family_equality(family: Oid, left: Oid, right: Oid) -> Option<(u32
 
 /// The btree strategy of an operator in a family.
 pub(crate) fn family_strategy(family: Oid, operator: u32) -> Option<u16> {
-    static MAP: OnceLock<HashMap<(Oid, u32), u16>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<(Oid, u32), u16>> = OnceLock::new();
     MAP.get_or_init(|| {
         types::facts::family_operators()
             .iter()
@@ -253,7 +253,7 @@ pub(crate) fn family_strategy(family: Oid, operator: u32) -> Option<u16> {
 
 /// The family of an operator class.
 pub(crate) fn class_family(class: Oid) -> Option<Oid> {
-    static MAP: OnceLock<HashMap<Oid, Oid>> = OnceLock::new();
+    static MAP: OnceLock<FactMap<Oid, Oid>> = OnceLock::new();
     MAP.get_or_init(|| types::facts::operator_classes().iter().map(|c| (c.oid, c.family)).collect())
         .get(&class)
         .copied()

@@ -4,7 +4,7 @@
 //! What is measured is between the start and the end of a statement's work, its rows' way to the client included; a portal that waits for its
 //! client is not. A statement that fails is not counted, nor a portal that a rollback ends.
 
-use super::prepared::Prepared;
+use super::prepared::{Meaning, Prepared};
 use super::{Session, SessionState};
 use crate::analyse::ParamTypes;
 use crate::parse::utility::UtilityStatement as U;
@@ -269,9 +269,11 @@ impl Prepared {
         });
         Some(query_id(&analysed.ok()?, state))
     }
+}
 
+impl Meaning {
     /// A query was just analysed.
-    pub(super) fn analysed_as(&self, query: &Query, state: &SessionState) {
+    pub(super) fn identify(&self, query: &Query, state: &SessionState) {
         if state.wants_query_ids() {
             self.identity.id.set(query_id(query, state));
         }

@@ -5,7 +5,7 @@
 //! transaction (WITH HOLD), read from there.
 
 use super::portal::{KeptRows, MadeRows, PortalState};
-use super::prepared::Arguments;
+use super::prepared::{Arguments, Prepared};
 use super::utility::UtilityDone;
 use super::{Portal, Session};
 use crate::analyse::{ParamTypes, lock_words};
@@ -40,6 +40,7 @@ impl Session {
     pub(super) fn declare_cursor(
         &mut self,
         declare: &DeclareCursor,
+        outer: &Prepared,
         source: &Arc<str>,
         arguments: Arguments<'_>,
     ) -> Result<UtilityDone> {
@@ -54,7 +55,7 @@ impl Session {
             max_param: 0,
         };
         let params = ParamTypes::fixed(arguments.types.to_vec());
-        let prepared = Rc::new(self.prepare(parsed, params)?);
+        let prepared = Rc::new(self.prepare_within(outer, parsed, params)?);
         if declare.query.modifies_in_with() {
             bail!(
                 FEATURE_NOT_SUPPORTED,
@@ -117,7 +118,7 @@ impl Session {
         let (mut rows, bound) = (MadeRows::default(), super::run::work_mem_bytes(&self.state));
         for p in movement.in_order() {
             if let Some(row) = portal.kept_row(p - 1)? {
-                rows.push(&row, bound)?;
+                rows.push_own(row, bound)?;
             }
         }
         rows.settle()?;

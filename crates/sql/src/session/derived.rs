@@ -4,6 +4,7 @@ use super::SessionState;
 use super::statement_log::StatementLog;
 use crate::client::Severity;
 use crate::exec::{TempFileBounds, bound_temp_files};
+use crate::plan::PlannerSettings;
 use crate::system::fetched::Consistency;
 use base::settings::SessionSettings;
 use std::rc::Rc;
@@ -57,6 +58,8 @@ pub struct Derived {
     pub(super) statement_log: Option<StatementLog>,
     /// `log_min_messages`, `log_min_error_statement`, `log_error_verbosity`
     log_manner: base::log::Manner,
+    /// What the planner heeds.
+    pub planner: PlannerSettings,
     /// `compute_query_id`, `pg_stat_statements.track` and its like
     pub(super) counting: super::counting::Counting,
 }
@@ -81,6 +84,7 @@ impl Derived {
             version: settings.version(),
             user: user.oid,
             counting: super::counting::Counting::new(settings),
+            planner: planner_settings(settings),
             search_path,
             statement_timeout: duration("statement_timeout"),
             lock_timeout: duration("lock_timeout"),
@@ -174,5 +178,36 @@ impl SessionState {
             self.fetched.clear();
         }
         derived
+    }
+}
+
+/// What the planner heeds.
+fn planner_settings(s: &SessionSettings) -> PlannerSettings {
+    let bytes = |name: &str| usize::try_from(s.int(name)).unwrap_or(0).saturating_mul(1024);
+    #[expect(clippy::cast_precision_loss, reason = "a page count for cost estimates")]
+    let cache_pages = s.int("effective_cache_size") as f64;
+    PlannerSettings {
+        work_mem_bytes: bytes("work_mem"),
+        hash_mem_bytes: bytes("work_mem") as f64 * s.real("hash_mem_multiplier"),
+        random_page_cost: s.real("random_page_cost"),
+        seq_page_cost: s.real("seq_page_cost"),
+        cpu_tuple_cost: s.real("cpu_tuple_cost"),
+        cpu_index_tuple_cost: s.real("cpu_index_tuple_cost"),
+        cpu_operator_cost: s.real("cpu_operator_cost"),
+        effective_cache_pages: cache_pages,
+        enable_seqscan: s.bool("enable_seqscan"),
+        enable_indexscan: s.bool("enable_indexscan"),
+        enable_indexonlyscan: s.bool("enable_indexonlyscan"),
+        enable_bitmapscan: s.bool("enable_bitmapscan"),
+        enable_hashjoin: s.bool("enable_hashjoin"),
+        enable_mergejoin: s.bool("enable_mergejoin"),
+        enable_nestloop: s.bool("enable_nestloop"),
+        enable_hashagg: s.bool("enable_hashagg"),
+        enable_sort: s.bool("enable_sort"),
+        enable_tidscan: s.bool("enable_tidscan"),
+        enable_incremental_sort: s.bool("enable_incremental_sort"),
+        enable_presorted_aggregate: s.bool("enable_presorted_aggregate"),
+        enable_material: s.bool("enable_material"),
+        ..PlannerSettings::default()
     }
 }

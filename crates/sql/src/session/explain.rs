@@ -5,7 +5,7 @@
 
 use super::counting;
 use super::explain_format::TreeFormat;
-use super::prepared::{Arguments, plan_query};
+use super::prepared::{Arguments, Prepared, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
 use super::{Session, SessionEnv, SessionState};
 use crate::analyse::{self, ParamTypes};
@@ -26,10 +26,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use types::Datum;
 
-/// The lines that EXPLAIN returns.
+/// The lines that EXPLAIN, prepared as it is, returns.
 pub(super) fn explain(
     session: &mut Session,
-    explain: &Explain,
+    (explain, this): (&Explain, &Prepared),
     source: &Arc<str>,
     arguments: Arguments<'_>,
     client: &mut dyn Client,
@@ -76,11 +76,16 @@ pub(super) fn explain(
     let env = std::rc::Rc::clone(session.env());
     let (plan, counted) = loop {
         let before = state.catalog.generation();
-        let (analysed, _) = crate::relations::analysed(&state, || {
-            let mut params = ParamTypes::fixed(arguments.types.to_vec());
-            analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())
-        });
-        let analysed = analysed?;
+        let analysed = match this.take_analysed(&state) {
+            Some(kept) => kept.query,
+            None => {
+                let analyse = || {
+                    let mut params = ParamTypes::fixed(arguments.types.to_vec());
+                    analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())
+                };
+                crate::relations::analysed(&state, analyse).0?
+            }
+        };
         options.identify(&state, || query_id(&analysed, &state));
         let plan = Arc::new(plan_query(&analysed, session, arguments.values)?);
         lock_plan(&state, &plan)?;

@@ -39,8 +39,43 @@ impl Session {
         } else if self.state.statements.borrow().contains_key(name) {
             bail!(DUPLICATE_PREPARED_STATEMENT, "prepared statement \"{name}\" already exists");
         }
+        let given: Vec<Oid> = param_types.iter().map(|o| Oid(*o)).collect();
+        let prepared = match self.parsed_before(text, &given)? {
+            Some(prepared) => prepared,
+            None => self.parse_anew(&source, given, client)?,
+        };
+        if self.block != Block::Failed {
+            self.tell_query_id_of(&prepared);
+        }
+        self.state.statements.borrow_mut().insert(name.to_owned(), prepared);
+        self.statement_logged.set(false);
+        self.log_duration(self.state.statement_start_us.get(), text, Step::Parse(name), None);
+        Ok(())
+    }
+
+    /// A statement of a text that has come before and means what it meant.
+    fn parsed_before(&mut self, text: &str, given: &[Oid]) -> Result<Option<Rc<Prepared>>> {
+        if self.block == Block::Failed || !self.reads_as_usual(text) {
+            return Ok(None);
+        }
+        let path = self.state.search_path_names();
+        let Some(kept) = self.parsed.get(text, given, &self.state.catalog, &path) else {
+            return Ok(None);
+        };
+        self.ensure_transaction()?;
+        self.settle_snapshot()?;
+        Ok(Some(Rc::new(kept.again())))
+    }
+
+    /// The statement that `source` is, which is kept for those that come after it if it has come before.
+    fn parse_anew(
+        &mut self,
+        source: &Arc<str>,
+        given: Vec<Oid>,
+        client: &mut dyn Client,
+    ) -> Result<Rc<Prepared>> {
         let mut notices = Vec::new();
-        let statements = parse::parse_noting(text, self.env.dialect, &mut notices);
+        let statements = parse::parse_noting(source, self.env.dialect, &mut notices);
         for notice in &notices {
             client.notice(notice)?;
         }
@@ -48,27 +83,28 @@ impl Session {
         if statements.len() > 1 {
             bail!(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement");
         }
-        let prepared = match statements.pop() {
-            None => Prepared::empty(source),
-            Some(parsed) => {
-                self.check_block(&parsed)?;
-                if self.block != Block::Failed {
-                    self.ensure_transaction()?;
-                }
-                if query_within(&parsed.statement).is_some() {
-                    self.settle_snapshot()?;
-                }
-                let given = param_types.iter().map(|o| Oid(*o)).collect();
-                self.prepare(parsed, ParamTypes::variable(given))?
-            }
+        let Some(parsed) = statements.pop() else {
+            return Ok(Rc::new(Prepared::empty(Arc::clone(source))));
         };
+        self.check_block(&parsed)?;
         if self.block != Block::Failed {
-            self.tell_query_id_of(&prepared);
+            self.ensure_transaction()?;
         }
-        self.state.statements.borrow_mut().insert(name.to_owned(), Rc::new(prepared));
-        self.statement_logged.set(false);
-        self.log_duration(self.state.statement_start_us.get(), text, Step::Parse(name), None);
-        Ok(())
+        if query_within(&parsed.statement).is_some() {
+            self.settle_snapshot()?;
+        }
+        // What is to be said of a text is said each time, and the time that a constant such as 'now' stands for is another one each time.
+        let keep = notices.is_empty() && self.reads_as_usual(source);
+        self.state.clock_read.set(false);
+        let path = self.state.search_path_names();
+        let generation = self.state.catalog.generation();
+        let prepared = Rc::new(self.prepare(parsed, ParamTypes::variable(given.clone()))?);
+        let keep = keep && prepared.is_query() && !self.state.clock_read.get();
+        // What was prepared under catalogs of this transaction's own may not outlive it.
+        if keep && !self.state.catalog.is_dirty() {
+            self.parsed.put(source, &given, &prepared, generation, path);
+        }
+        Ok(prepared)
     }
 
     /// The prepared statement `name`.

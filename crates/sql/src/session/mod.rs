@@ -36,6 +36,7 @@ mod run_queue;
 mod setting_texts;
 mod simple;
 pub mod state;
+mod statement_cache;
 mod statement_log;
 mod template;
 mod transaction;
@@ -113,7 +114,9 @@ pub struct Session {
     before: transaction::Before,
     portals: HashMap<String, Portal>,
     /// Statements of the simple protocol, by text.
-    plan_cache: simple::StatementCache,
+    plan_cache: statement_cache::StatementCache,
+    /// Those of the extended protocol.
+    parsed: statement_cache::StatementCache,
     /// The same by text without constants.
     templates: template::Templates,
     /// How many plans were made for statements that are kept.
@@ -249,7 +252,8 @@ impl Session {
             templates: template::Templates::default(),
             planned: Cell::new(0),
             imports: Cell::new(0),
-            plan_cache: simple::StatementCache::default(),
+            plan_cache: Default::default(),
+            parsed: Default::default(),
             reported: HashMap::new(),
             reported_under: (u64::MAX, false, Oid::INVALID),
             statement_logged: Cell::new(false),
@@ -393,7 +397,7 @@ impl Session {
         if !types::Env::style(&*self.env).reads_as(types::Env::style(&*before)) {
             self.forget_plans();
         }
-        let planned_under = prepared::planner_settings(&self.state);
+        let planned_under = self.state.derived().planner;
         if planned_under != self.planned_under {
             self.planned_under = planned_under;
             self.forget_plans();

@@ -72,6 +72,11 @@ impl MadeRows {
         self.rows.push(row, bound)
     }
 
+    /// The same, of a row that nobody else wants.
+    pub(super) fn push_own(&mut self, row: Vec<Datum>, bound: usize) -> Result<()> {
+        self.rows.push_own(row, bound)
+    }
+
     /// All are there.
     pub(super) fn settle(&mut self) -> Result<()> {
         self.rows.settle()
@@ -79,7 +84,7 @@ impl MadeRows {
 
     /// The next one, if there is another.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Datum>>> {
-        let row = self.rows.get(self.out)?;
+        let row = self.rows.take(self.out)?;
         self.out += 1;
         Ok(row)
     }
@@ -87,7 +92,7 @@ impl MadeRows {
     /// A few, in memory.
     pub(super) fn of(rows: Vec<Vec<Datum>>) -> Result<MadeRows> {
         let mut made = MadeRows::default();
-        rows.iter().try_for_each(|row| made.push(row, usize::MAX))?;
+        rows.into_iter().try_for_each(|row| made.push_own(row, usize::MAX))?;
         Ok(made)
     }
 }

@@ -1,8 +1,12 @@
 //! Prepared statements: text, meaning, plan.
+//!
+//! # Invariants
+//! What follows from a text alone is in its [`Meaning`], which all statements that were prepared of that text may have together: one of them
+//! makes the plan, and the others run it. What a statement counts for itself is its own.
 
+use super::Session;
 use super::plan_sizes::PlanSizes;
 use super::state::SessionState;
-use super::{Session, SessionEnv};
 use crate::analyse::{self, ParamTypes};
 use crate::client::OutputColumn;
 use crate::parse::ast::QueryStatement;
@@ -14,6 +18,7 @@ use base::{Oid, Result};
 use engine::catalog::cache::Footing;
 use expr::TypeRef;
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use types::oids;
@@ -23,9 +28,6 @@ struct CachedPlan {
     plan: Arc<Plan>,
     /// What it is of, if plans for given values may be better.
     query: Option<Rc<Query>>,
-    /// Plans made for given values, and their costs with that of planning.
-    made: u32,
-    costs: f64,
     generation: u64,
     footing: Footing,
     search_path: Rc<[String]>,
@@ -34,16 +36,27 @@ struct CachedPlan {
     sizes: PlanSizes,
 }
 
-/// A statement's meaning, and under which catalogs and settings it was found.
-struct Analysed {
-    query: Query,
+/// What analysis makes of a query, and under which catalogs and settings.
+pub(super) struct Analysed {
+    pub(super) query: Query,
     generation: u64,
     footing: Footing,
     search_path: Rc<[String]>,
 }
 
-/// A statement that has been parsed and analysed.
-pub struct Prepared {
+/// What plans for given values have come to, beside the plan for all.
+#[derive(Default)]
+struct Tried {
+    /// That one: with another one this begins anew.
+    beside: Option<Arc<Plan>>,
+    /// How many were made.
+    made: u32,
+    /// Their costs, with that of planning.
+    costs: f64,
+}
+
+/// What a text means, and how it is run.
+pub struct Meaning {
     /// The text it came from.
     pub text: Arc<str>,
     /// None for an empty statement.
@@ -52,12 +65,6 @@ pub struct Prepared {
     pub params: Vec<Oid>,
     /// Result columns; None if it returns no rows.
     pub columns: Option<Rc<Vec<OutputColumn>>>,
-    /// PREPARE rather than Parse made it (`pg_prepared_statements`).
-    pub from_sql: bool,
-    /// When it was prepared.
-    pub prepared_us: i64,
-    /// How often it was run by its plan.
-    pub runs: Cell<i64>,
     /// What its meaning was found from when it was prepared.
     pub(super) footing: Footing,
     /// Under which catalogs and names, if its meaning may still be that.
@@ -69,6 +76,26 @@ pub struct Prepared {
     pub(super) identity: super::counting::Identity,
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
+}
+
+/// A statement that has been parsed and analysed.
+pub struct Prepared {
+    meaning: Rc<Meaning>,
+    /// PREPARE rather than Parse made it (`pg_prepared_statements`).
+    pub from_sql: bool,
+    /// When it was prepared.
+    pub prepared_us: i64,
+    /// How often it was run by its plan.
+    pub runs: Cell<i64>,
+    tried: RefCell<Tried>,
+}
+
+impl Deref for Prepared {
+    type Target = Meaning;
+
+    fn deref(&self) -> &Meaning {
+        &self.meaning
+    }
 }
 
 /// So many times a plan is made for the values, to know what that costs.
@@ -89,26 +116,18 @@ pub struct Arguments<'a> {
     pub values: &'a [types::Datum],
 }
 
-impl Prepared {
-    /// An empty statement.
-    pub fn empty(text: Arc<str>) -> Prepared {
-        Prepared::of(text, None, Vec::new(), None)
-    }
-
+impl Meaning {
     fn of(
         text: Arc<str>,
         parsed: Option<Arc<Parsed>>,
         params: Vec<Oid>,
         columns: Option<Vec<OutputColumn>>,
-    ) -> Prepared {
-        Prepared {
+    ) -> Meaning {
+        Meaning {
             text,
             parsed,
             params,
             columns: columns.map(Rc::new),
-            from_sql: false,
-            prepared_us: base::sync::now_timestamp_us(),
-            runs: Cell::new(0),
             footing: Footing::default(),
             found: RefCell::new(None),
             plan: RefCell::new(None),
@@ -116,6 +135,57 @@ impl Prepared {
             identity: Default::default(),
             spare: RefCell::new(None),
         }
+    }
+
+    /// Analysis has just found it; `exact`: with the types of parameters that it was told.
+    fn found_by(&mut self, analysed: Analysed, exact: bool, state: &SessionState) {
+        self.footing = analysed.footing.clone();
+        self.identify(&analysed.query, state);
+        // This transaction's own changes of catalogs do not show in the generation.
+        if state.catalog.is_dirty() {
+            return;
+        }
+        self.found = RefCell::new(Some((analysed.generation, Rc::clone(&analysed.search_path))));
+        // The types of parameters may have been found only on the way: then it is analysed again.
+        if exact {
+            self.analysed = RefCell::new(Some(analysed));
+        }
+    }
+
+    /// What analysis made of it when it was prepared, if that is as good as new.
+    pub(super) fn take_analysed(&self, state: &SessionState) -> Option<Analysed> {
+        let mut kept = self.analysed.borrow_mut().take()?;
+        let same = kept.search_path == state.search_path_names()
+            && state.catalog.still_good(&mut kept.generation, &kept.footing);
+        same.then_some(kept)
+    }
+}
+
+impl From<Meaning> for Prepared {
+    fn from(meaning: Meaning) -> Prepared {
+        Prepared::with(Rc::new(meaning))
+    }
+}
+
+impl Prepared {
+    fn with(meaning: Rc<Meaning>) -> Prepared {
+        Prepared {
+            meaning,
+            from_sql: false,
+            prepared_us: base::sync::now_timestamp_us(),
+            runs: Cell::new(0),
+            tried: RefCell::default(),
+        }
+    }
+
+    /// An empty statement.
+    pub fn empty(text: Arc<str>) -> Prepared {
+        Meaning::of(text, None, Vec::new(), None).into()
+    }
+
+    /// Another one of the same text, prepared now.
+    pub(super) fn again(&self) -> Prepared {
+        Prepared::with(Rc::clone(&self.meaning))
     }
 
     /// A query rather than a utility statement.
@@ -137,30 +207,34 @@ impl Prepared {
         let Some(query) = self.worth_values(&plan, session, params) else { return Ok(plan) };
         session.planned.set(session.planned.get() + 1);
         let plan = Arc::new(plan_query(&query, session, params)?);
-        if let Some(cached) = &mut *self.plan.borrow_mut() {
-            cached.made += 1;
-            cached.costs += plan.root.total_cost + planning_cost(&plan, session);
-        }
+        let mut tried = self.tried.borrow_mut();
+        tried.made += 1;
+        tried.costs += plan.root.total_cost + planning_cost(&plan, session);
         Ok(plan)
     }
 
     /// The query to be planned for the values: the first few times, and if that has been cheaper than the plan for all values.
     fn worth_values(
         &self,
-        plan: &Plan,
+        plan: &Arc<Plan>,
         session: &Session,
         params: &[types::Datum],
     ) -> Option<Rc<Query>> {
         if params.is_empty() || !plan.by_values {
             return None;
         }
-        let cached = self.plan.borrow();
-        let cached = cached.as_ref()?;
-        let mean = cached.costs / f64::from(cached.made.max(1));
+        let cached = self.meaning.plan.borrow();
+        // The plan at hand may be of catalogs that only this transaction sees: then no query is kept with it.
+        let cached = cached.as_ref().filter(|cached| Arc::ptr_eq(&cached.plan, plan))?;
+        let mut tried = self.tried.borrow_mut();
+        if !tried.beside.as_ref().is_some_and(|before| Arc::ptr_eq(before, plan)) {
+            *tried = Tried { beside: Some(Arc::clone(plan)), ..Tried::default() };
+        }
+        let mean = tried.costs / f64::from(tried.made.max(1));
         let wanted = match session.state().settings.borrow().text("plan_cache_mode") {
             "force_custom_plan" => true,
             "force_generic_plan" => false,
-            _ => cached.made < TRIED || mean < plan.root.total_cost,
+            _ => tried.made < TRIED || mean < plan.root.total_cost,
         };
         cached.query.clone().filter(|_| wanted)
     }
@@ -171,7 +245,7 @@ impl Prepared {
         let state = session.state();
         let generation = state.catalog.generation();
         let path = state.search_path_names();
-        if let Some(cached) = &mut *self.plan.borrow_mut()
+        if let Some(cached) = &mut *self.meaning.plan.borrow_mut()
             && cached.imports == session.imports.get()
             && (Rc::ptr_eq(&cached.search_path, &path) || cached.search_path == path)
             && state.catalog.still_good(&mut cached.generation, &cached.footing)
@@ -183,12 +257,8 @@ impl Prepared {
         let Some(parsed) = &self.parsed else {
             base::bail!(INTERNAL_ERROR, "an empty statement has no plan");
         };
-        let mut kept = self.analysed.borrow_mut().take().filter(|a| a.search_path == path);
-        let kept = kept
-            .take_if(|a| state.catalog.still_good(&mut a.generation, &a.footing))
-            .map(|a| (a.query, a.footing));
-        let (analysed, mut footing) = match kept {
-            Some((query, footing)) => (Ok(query), footing),
+        let (analysed, mut footing) = match self.take_analysed(state) {
+            Some(kept) => (Ok(kept.query), kept.footing),
             None => crate::relations::analysed(state, || self.analyse(parsed, session)),
         };
         let query = analysed?;
@@ -200,11 +270,9 @@ impl Prepared {
             let plan = Arc::clone(&plan);
             let sizes = PlanSizes::of(&plan, state.cluster.storage());
             let query = plan.by_values.then(|| Rc::new(query));
-            *self.plan.borrow_mut() = Some(CachedPlan {
+            *self.meaning.plan.borrow_mut() = Some(CachedPlan {
                 plan,
                 query,
-                made: 0,
-                costs: 0.0,
                 generation,
                 footing,
                 search_path: path,
@@ -264,44 +332,13 @@ pub(super) fn plan_query(
     let state = session.state();
     let env = session.env().as_ref();
     let begun = session.planning_begins();
-    let plan = plan::plan_query(query, state.as_ref(), &planner_settings(state), env, params)?;
+    let plan = plan::plan_query(query, state.as_ref(), &state.derived().planner, env, params)?;
     session.planning_ended(begun);
     // Whether or not it will be come to.
     for e in &plan.left_over {
         expr::fold::value_in(e, env)?;
     }
     Ok(plan)
-}
-
-pub(super) fn planner_settings(state: &SessionState) -> plan::PlannerSettings {
-    let s = state.settings.borrow();
-    let bytes = |name: &str| usize::try_from(s.int(name)).unwrap_or(0).saturating_mul(1024);
-    #[expect(clippy::cast_precision_loss, reason = "a page count for cost estimates")]
-    let cache_pages = s.int("effective_cache_size") as f64;
-    plan::PlannerSettings {
-        work_mem_bytes: bytes("work_mem"),
-        hash_mem_bytes: bytes("work_mem") as f64 * s.real("hash_mem_multiplier"),
-        random_page_cost: s.real("random_page_cost"),
-        seq_page_cost: s.real("seq_page_cost"),
-        cpu_tuple_cost: s.real("cpu_tuple_cost"),
-        cpu_index_tuple_cost: s.real("cpu_index_tuple_cost"),
-        cpu_operator_cost: s.real("cpu_operator_cost"),
-        effective_cache_pages: cache_pages,
-        enable_seqscan: s.bool("enable_seqscan"),
-        enable_indexscan: s.bool("enable_indexscan"),
-        enable_indexonlyscan: s.bool("enable_indexonlyscan"),
-        enable_bitmapscan: s.bool("enable_bitmapscan"),
-        enable_hashjoin: s.bool("enable_hashjoin"),
-        enable_mergejoin: s.bool("enable_mergejoin"),
-        enable_nestloop: s.bool("enable_nestloop"),
-        enable_hashagg: s.bool("enable_hashagg"),
-        enable_sort: s.bool("enable_sort"),
-        enable_tidscan: s.bool("enable_tidscan"),
-        enable_incremental_sort: s.bool("enable_incremental_sort"),
-        enable_presorted_aggregate: s.bool("enable_presorted_aggregate"),
-        enable_material: s.bool("enable_material"),
-        ..plan::PlannerSettings::default()
-    }
 }
 
 /// The columns that a query returns; None for one that returns no rows.
@@ -333,49 +370,64 @@ impl Session {
     }
 
     /// Analyses `parsed`, which may have the parameters that `params` allows.
-    pub(super) fn prepare(&mut self, parsed: Parsed, mut params: ParamTypes) -> Result<Prepared> {
+    pub(super) fn prepare(&mut self, parsed: Parsed, params: ParamTypes) -> Result<Prepared> {
         let text: Arc<str> = Arc::from(parsed.text());
         let parsed = Arc::new(parsed);
-        let state = Rc::clone(&self.state);
-        if let Statement::Query(_) = &parsed.statement {
-            let env: Rc<SessionEnv> = Rc::clone(&self.env);
-            let (generation, search_path) = (state.catalog.generation(), state.search_path_names());
-            let asked = params;
-            let (analysed, footing) = crate::relations::analysed(&state, || {
-                let mut params = asked.clone();
-                let query = analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())?;
-                Ok((query, params))
-            });
-            let (query, params) = analysed?;
-            let columns = query_columns(&query);
-            let mut prepared = Prepared::of(text, Some(parsed), params.types, columns);
-            prepared.footing = footing.clone();
-            prepared.analysed_as(&query, &state);
-            // The types of parameters may have been found only on the way: then it is analysed again.
-            // This transaction's own changes of catalogs do not show in the generation.
-            if state.catalog.is_dirty() {
-                return Ok(prepared);
-            }
-            *prepared.found.borrow_mut() = Some((generation, Rc::clone(&search_path)));
-            if prepared.params.is_empty() {
-                let analysed = Analysed { query, generation, footing, search_path };
-                *prepared.analysed.borrow_mut() = Some(analysed);
-            }
-            return Ok(prepared);
+        if let Statement::Query(query) = &parsed.statement {
+            let (analysed, types, exact) = self.analysed(query, &parsed.source, params)?;
+            let columns = query_columns(&analysed.query);
+            let mut meaning = Meaning::of(text, Some(parsed), types, columns);
+            meaning.found_by(analysed, exact, &self.state);
+            return Ok(meaning.into());
         }
         let columns = self.utility_columns(&parsed)?;
-        if let Some(query) = query_within(&parsed.statement) {
-            let env: Rc<SessionEnv> = Rc::clone(&self.env);
-            let asked = params;
-            let (analysed, _) = crate::relations::analysed(&state, || {
-                let mut params = asked.clone();
-                let (source, env) = (&parsed.source, env.as_ref());
-                analyse::analyse_query(query, source, state.as_ref(), &mut params, env)?;
-                Ok(params)
-            });
-            params = analysed?;
-        }
-        Ok(Prepared::of(text, Some(parsed), params.types, columns))
+        let within = match query_within(&parsed.statement) {
+            Some(query) => Some(self.analysed(query, &parsed.source, params.clone())?),
+            None => None,
+        };
+        let dirty = self.state.catalog.is_dirty();
+        let (kept, types) = match within {
+            Some((analysed, types, exact)) => ((exact && !dirty).then_some(analysed), types),
+            None => (None, params.types),
+        };
+        let mut meaning = Meaning::of(text, Some(parsed), types, columns);
+        meaning.analysed = RefCell::new(kept);
+        Ok(meaning.into())
+    }
+
+    /// The query that a utility statement is about, `parsed`, as a statement: with what analysis has made of it when that one was prepared.
+    pub(super) fn prepare_within(
+        &mut self,
+        outer: &Prepared,
+        parsed: Parsed,
+        params: ParamTypes,
+    ) -> Result<Prepared> {
+        let Some(analysed) = outer.take_analysed(&self.state) else {
+            return self.prepare(parsed, params);
+        };
+        let (text, columns) = (Arc::from(parsed.text()), query_columns(&analysed.query));
+        let mut meaning = Meaning::of(text, Some(Arc::new(parsed)), params.types, columns);
+        meaning.found_by(analysed, true, &self.state);
+        Ok(meaning.into())
+    }
+
+    /// What analysis makes of a query, the types of its parameters, and whether those are what was asked for.
+    fn analysed(
+        &self,
+        query: &QueryStatement,
+        source: &Arc<str>,
+        asked: ParamTypes,
+    ) -> Result<(Analysed, Vec<Oid>, bool)> {
+        let (state, env) = (&self.state, self.env.as_ref());
+        let (generation, search_path) = (state.catalog.generation(), state.search_path_names());
+        let (analysed, footing) = crate::relations::analysed(state, || {
+            let mut params = asked.clone();
+            let query = analyse::analyse_query(query, source, state.as_ref(), &mut params, env)?;
+            Ok((query, params.types))
+        });
+        let (query, types) = analysed?;
+        let exact = types == asked.types;
+        Ok((Analysed { query, generation, footing, search_path }, types, exact))
     }
 }
 

@@ -15,76 +15,10 @@ use crate::parse::utility::{TransactionStatement, UtilityStatement};
 use crate::parse::{self, Parsed, Statement};
 use base::Result;
 use base::sync::CancelReason;
-use engine::catalog::cache::SessionCatalog;
-use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::Arc;
 use txn::BackendState;
 use types::Datum;
-
-/// How many statements of the simple protocol are kept.
-const CACHED_STATEMENTS: usize = 256;
-/// How long their texts are together, at most: a plan takes several times its text.
-const CACHED_TEXT: usize = 1 << 20;
-/// Longer texts are not kept: they hold data rather than questions.
-const LONGEST_TEXT: usize = CACHED_TEXT / 16;
-/// How many texts are remembered as having come once.
-const SEEN_TEXTS: usize = 1024;
-
-/// Statements by their text, with the catalogs' generation they were analysed under.
-#[derive(Default)]
-pub struct StatementCache {
-    statements: HashMap<Box<str>, (Rc<Prepared>, u64, Rc<[String]>)>,
-    /// The lengths of all their texts since it was last empty; one whose plan was made again counts again.
-    text: usize,
-    /// Hashes of texts that came once, by their low bits: most texts never come again.
-    seen: Vec<u64>,
-    hasher: std::hash::RandomState,
-}
-
-impl StatementCache {
-    fn get(
-        &mut self,
-        text: &str,
-        catalog: &SessionCatalog,
-        path: &[String],
-    ) -> Option<Rc<Prepared>> {
-        let (prepared, good, under) = self.statements.get_mut(text)?;
-        let same = **under == *path && catalog.still_good(good, &prepared.footing);
-        same.then(|| Rc::clone(prepared))
-    }
-
-    fn put(&mut self, text: &str, prepared: &Rc<Prepared>, generation: u64, path: Rc<[String]>) {
-        if text.len() > LONGEST_TEXT {
-            return;
-        }
-        let hash = self.hasher.hash_one(text);
-        self.seen.resize(SEEN_TEXTS, 0);
-        let slot = usize::try_from(hash % SEEN_TEXTS as u64).unwrap_or(0);
-        if std::mem::replace(&mut self.seen[slot], hash) != hash {
-            return;
-        }
-        self.text += text.len();
-        if self.statements.len() >= CACHED_STATEMENTS || self.text > CACHED_TEXT {
-            self.clear();
-            self.text = text.len();
-        }
-        self.statements.insert(text.into(), (Rc::clone(prepared), generation, path));
-    }
-
-    /// DISCARD PLANS
-    pub fn clear(&mut self) {
-        self.statements.clear();
-        self.text = 0;
-    }
-
-    /// How many statements are kept, and how long their texts are together.
-    #[cfg(test)]
-    fn kept(&self) -> (usize, usize) {
-        (self.statements.len(), self.statements.keys().map(|text| text.len()).sum())
-    }
-}
 
 /// What ends the watch over a running statement.
 pub(super) struct Watch(
@@ -124,12 +58,11 @@ impl Session {
         let mut watch = self.watch();
         self.refresh_settings();
         let dialect = self.env.dialect;
-        // Texts are kept as they read by themselves.
-        let usual = dialect.standard_strings || !text.contains(['\\', '&']);
+        let usual = self.reads_as_usual(text);
         if usual && self.block != Block::Failed {
             let path = self.state.search_path_names();
             let catalog = &self.state.catalog;
-            if let Some(prepared) = self.plan_cache.get(text, catalog, &path) {
+            if let Some(prepared) = self.plan_cache.get(text, &[], catalog, &path) {
                 self.log_kept_statement(prepared.parsed.as_deref(), text);
                 name_command(prepared.parsed.as_deref());
                 return self.run_single(prepared, Vec::new(), client);
@@ -171,6 +104,7 @@ impl Session {
             }
             self.ensure_transaction()?;
             self.state.clock_read.set(false);
+            let generation = self.state.catalog.generation();
             let prepared = Rc::new(self.prepare(parsed, ParamTypes::fixed(Vec::new()))?);
             // A constant such as 'now' or 'today' is another one the next time.
             let keep = keep && !self.state.clock_read.get();
@@ -179,10 +113,9 @@ impl Session {
             }
             if count == 1 && prepared.is_query() {
                 let path = self.state.search_path_names();
-                let generation = self.state.catalog.generation();
                 // What was prepared under catalogs of this transaction's own may not outlive it.
                 if keep && !self.state.catalog.is_dirty() {
-                    self.plan_cache.put(text, &prepared, generation, path);
+                    self.plan_cache.put(text, &[], &prepared, generation, path);
                 }
                 return self.run_single(prepared, Vec::new(), client);
             }
@@ -198,10 +131,16 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets the plans of the simple protocol.
+    /// Does the text read as it does under the usual settings? Only such are kept, and looked for.
+    pub(super) fn reads_as_usual(&self, text: &str) -> bool {
+        self.env.dialect.standard_strings || !text.contains(['\\', '&'])
+    }
+
+    /// Forgets what is kept for texts that come again.
     pub(super) fn forget_plans(&mut self) {
         self.plan_cache.clear();
         self.templates.clear();
+        self.parsed.clear();
     }
 
     fn run_single(
@@ -403,30 +342,4 @@ pub(super) fn send_notices(state: &super::SessionState, client: &mut dyn Client)
         client.notice(&notice)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn put_twice(cache: &mut StatementCache, text: &str) {
-        let prepared = Rc::new(Prepared::empty(Arc::from(text)));
-        for _ in 0..2 {
-            cache.put(text, &prepared, 0, Rc::from([]));
-        }
-    }
-
-    #[test]
-    fn texts_kept_have_a_bound_together_and_each() {
-        let mut cache = StatementCache::default();
-        put_twice(&mut cache, "SELECT 1");
-        assert_eq!(cache.kept(), (1, 8));
-        put_twice(&mut cache, &"x".repeat(LONGEST_TEXT + 1));
-        assert_eq!(cache.kept(), (1, 8));
-        for i in 0..CACHED_STATEMENTS / 2 {
-            put_twice(&mut cache, &format!("{i:06}{}", "x".repeat(LONGEST_TEXT - 6)));
-            let (number, bytes) = cache.kept();
-            assert!(number > 0 && bytes <= CACHED_TEXT, "{number} of {bytes} bytes");
-        }
-    }
 }

@@ -78,6 +78,8 @@ pub struct SessionState {
     pub relations: RefCell<HashMap<Oid, OpenRelation>>,
     /// The schema of this session's temporary tables, once it has one.
     pub temp_schema: Cell<Oid>,
+    /// What is known of roles.
+    pub known_roles: RefCell<crate::acl::KnownRoles>,
     /// Where the current user may look names up.
     pub usable_schemas: RefCell<crate::acl::UsableSchemas>,
     /// Sequences used: last value and cached ones.
@@ -217,6 +219,7 @@ impl SessionState {
             role_switched: Cell::new(false),
             roles_changed: Cell::new(false),
             roles_known: Cell::new(0),
+            known_roles: RefCell::default(),
             usable_schemas: RefCell::default(),
             sequences: RefCell::default(),
             last_sequence: Cell::new(Oid::INVALID),

@@ -265,6 +265,9 @@ impl Session {
 
     fn finish_settings(&mut self, commit: bool) {
         self.state.new_enums.borrow_mut().clear();
+        if !commit {
+            self.state.known_roles.take();
+        }
         self.state.settings.borrow_mut().end_transaction(commit);
         self.settle_roles(true);
         self.state.backend.activity.lock().xact_start = 0;
@@ -315,6 +318,7 @@ impl Session {
 
     /// What the innermost savepoint, or the transaction, has set holds no longer.
     fn take_settings_back(&mut self, nested: bool) {
+        self.state.known_roles.take();
         {
             let mut settings = self.state.settings.borrow_mut();
             if nested {

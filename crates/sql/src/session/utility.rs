@@ -210,10 +210,10 @@ impl Session {
                     Ok(UtilityDone::tag("DEALLOCATE ALL"))
                 }
             },
-            U::DeclareCursor(declare) => self.declare_cursor(declare, &source, arguments),
+            U::DeclareCursor(declare) => self.declare_cursor(declare, prepared, &source, arguments),
             U::Fetch(fetch) => self.fetch(fetch),
             U::Close(name) => self.close_cursor(name.as_deref()),
-            U::Explain(explain) => self.explain(explain, &source, arguments, client),
+            U::Explain(explain) => self.explain(explain, prepared, &source, arguments, client),
             U::Discard(kind) => self.discard(*kind),
             U::Checkpoint { .. } => {
                 self.checkpoint()?;
@@ -668,11 +668,12 @@ impl Session {
     fn explain(
         &mut self,
         explain: &Explain,
+        prepared: &Prepared,
         source: &Arc<str>,
         arguments: Arguments<'_>,
         client: &mut dyn Client,
     ) -> Result<UtilityDone> {
-        let lines = super::explain::explain(self, explain, source, arguments, client)?;
+        let lines = super::explain::explain(self, (explain, prepared), source, arguments, client)?;
         let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
         let columns = vec![text_column("QUERY PLAN")];
         UtilityDone::few("EXPLAIN", columns, rows)

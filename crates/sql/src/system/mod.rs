@@ -32,6 +32,7 @@ pub mod reset;
 mod restore;
 mod sequences;
 mod session;
+mod settings;
 mod sizes;
 mod statistics;
 mod visible;

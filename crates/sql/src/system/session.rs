@@ -2,7 +2,7 @@
 
 use super::{Bodies, Own, rows, state, text_or_null};
 use crate::session::SessionState;
-use base::settings::{Context, DEFINITIONS, Kind, SetScope, Source, short};
+use base::settings::{Context, SetScope, Source};
 use base::{Lsn, Result, SqlError, SqlState, Xid, bail};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -174,7 +174,7 @@ pub(super) const BODIES: Bodies = &[
         }),
     ),
     ("set_config", Scalar(|env, a| set_config(env, a))),
-    ("pg_show_all_settings", Set(|env, _| Ok(rows(settings(state(env)?)?)))),
+    ("pg_show_all_settings", Set(|env, _| Ok(rows(super::settings::all(state(env)?)?)))),
     ("pg_show_all_file_settings", Set(|env, _| file_settings(state(env)?).map(rows))),
     (
         "pg_settings_get_flags",
@@ -495,65 +495,6 @@ fn set_config(env: &dyn Env, a: &[Datum]) -> Result<Datum> {
     }
     let shown = state.settings.borrow().show(name)?;
     Ok(Datum::text(shown))
-}
-
-/// The rows of `pg_settings`.
-fn settings(state: &SessionState) -> Result<Vec<Vec<Datum>>> {
-    let session = state.settings.borrow();
-    let server = state.cluster.settings();
-    let all = state.may_read_all_settings()?;
-    let mut out = Vec::new();
-    for (index, def) in DEFINITIONS.iter().enumerate().filter(|(_, d)| d.is_listed_for(all)) {
-        let entry = server.entry(index);
-        let (min, max) = match def.kind {
-            Kind::Int(min, max) => (Some(min.to_string()), Some(max.to_string())),
-            Kind::Real(min, max) => (Some(short(min)), Some(short(max))),
-            _ => (None, None),
-        };
-        let words = match def.kind {
-            Kind::Enum(words) => {
-                let words = words.iter().map(Datum::text).collect();
-                Datum::Array(std::sync::Arc::new(ArrayValue::one_dimension(oids::TEXT, words)))
-            }
-            _ => Datum::Null,
-        };
-        let source = session.source(index);
-        let (file, line) = match entry.location {
-            Some((file, line)) if all && source == Source::ConfigurationFile => {
-                (Datum::text(file), Datum::Int4(i32::try_from(line).unwrap_or(0)))
-            }
-            _ => (Datum::Null, Datum::Null),
-        };
-        let boot = def.parse(def.boot).map(|v| def.plain(&v)).unwrap_or_default();
-        out.push(vec![
-            Datum::text(def.name),
-            // An octal one is told as SHOW tells it, but for its defaults.
-            Datum::text(match session.at(index) {
-                value if def.is_octal() => def.show(value),
-                value => def.plain(value),
-            }),
-            text_or_null(def.unit.name()),
-            Datum::text(def.category),
-            Datum::text(def.short_desc),
-            Datum::Null,
-            Datum::text(def.context.name()),
-            Datum::text(def.type_name()),
-            Datum::text(source.name()),
-            text_or_null(min),
-            text_or_null(max),
-            words,
-            Datum::text(boot),
-            Datum::text(def.plain(&session.reset_value(index))),
-            file,
-            line,
-            Datum::Bool(entry.pending_restart && def.context == Context::Postmaster),
-        ]);
-    }
-    out.sort_by_cached_key(|row| match &row[0] {
-        Datum::Text(name) => name.as_str().to_ascii_lowercase(),
-        _ => String::new(),
-    });
-    Ok(out)
 }
 
 /// The rows of `pg_file_settings`: what the configuration files say now, and whether a reload would take it.

@@ -72,6 +72,7 @@ mod ordered_aggregates;
 mod outer_aggregates;
 mod owned;
 mod owners_rights;
+mod parsed_again;
 mod partial_indexes;
 mod parts;
 mod plan_shapes;

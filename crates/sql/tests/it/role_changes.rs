@@ -264,3 +264,106 @@ fn constraints_are_checked_whoever_may_read_the_rows() {
         "DROP TYPE x.e",
     ]);
 }
+
+/// Whose privileges a role has is looked up once: what changes it, by whatever way, counts from the next statement on.
+#[test]
+fn whose_rights_a_role_has_is_as_of_now() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE worker; CREATE ROLE readers; CREATE ROLE staff; CREATE ROLE boss",
+        "CREATE TABLE t (a int); CREATE TABLE owned (a int)",
+        "GRANT SELECT ON t TO readers",
+        "GRANT SELECT ON owned TO pg_database_owner",
+    ]);
+    let mut w = db.session();
+    w.run_each(&["SET SESSION AUTHORIZATION worker"]);
+    let (may, denied) = ("", "42501 permission denied for table t");
+    let asked = |w: &mut crate::support::Connection, want: &str| {
+        for _ in 0..2 {
+            assert_eq!(w.run("SELECT * FROM t"), want);
+        }
+    };
+    asked(&mut w, denied);
+    for (change, want) in [
+        ("GRANT readers TO worker", may),
+        ("REVOKE readers FROM worker", denied),
+        ("GRANT readers TO staff; GRANT staff TO worker", may),
+        ("GRANT readers TO staff WITH INHERIT FALSE", denied),
+        ("GRANT readers TO staff WITH INHERIT TRUE", may),
+        // As a superuser may.
+        (
+            "UPDATE pg_auth_members SET inherit_option = false WHERE roleid = 'readers'::regrole",
+            denied,
+        ),
+        ("UPDATE pg_auth_members SET inherit_option = true WHERE roleid = 'readers'::regrole", may),
+        ("ALTER ROLE readers RENAME TO lookers", may),
+        ("DROP OWNED BY lookers", denied),
+        ("GRANT SELECT ON t TO lookers", may),
+        ("DELETE FROM pg_auth_members WHERE member = 'worker'::regrole", denied),
+        ("BEGIN; GRANT lookers TO worker; ROLLBACK", denied),
+        ("BEGIN; SAVEPOINT a; GRANT lookers TO worker; ROLLBACK TO a; COMMIT", denied),
+        ("GRANT pg_read_all_data TO worker", may),
+        ("REVOKE pg_read_all_data FROM worker", denied),
+    ] {
+        s.run_each(&change.split("; ").collect::<Vec<_>>());
+        asked(&mut w, want);
+    }
+    // Who owns the database is a member of pg_database_owner.
+    let denied = "42501 permission denied for table owned";
+    w.check(&[("SELECT * FROM owned", denied)]);
+    s.run_each(&["ALTER DATABASE postgres OWNER TO worker"]);
+    w.check(&[("SELECT * FROM owned", "")]);
+    s.run_each(&["REASSIGN OWNED BY worker TO boss"]);
+    w.check(&[("SELECT * FROM owned", denied)]);
+    s.run_each(&["CREATE DATABASE d"]);
+    db.session_of("d").run_each(&["ALTER DATABASE postgres OWNER TO worker"]);
+    w.check(&[("SELECT * FROM owned", "")]);
+    // A view's owner.
+    s.run_each(&[
+        "ALTER ROLE boss SUPERUSER",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "ALTER VIEW v OWNER TO boss",
+        "GRANT SELECT ON v TO worker",
+    ]);
+    w.check(&[("SELECT * FROM v", "")]);
+    s.run_each(&["ALTER ROLE boss NOSUPERUSER"]);
+    w.check(&[("SELECT * FROM v", "42501 permission denied for table t")]);
+}
+
+/// What a transaction makes of roles it heeds itself, and its rollback too.
+#[test]
+fn whose_rights_a_role_has_is_as_the_transaction_has_it() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE worker; CREATE ROLE readers",
+        "CREATE TABLE t (a int)",
+        "GRANT SELECT ON t TO readers",
+    ]);
+    let denied = "42501 permission denied for table t";
+    s.check(&[("SET ROLE worker", ""), ("SELECT * FROM t", denied), ("RESET ROLE", "")]);
+    s.run_each(&["BEGIN", "GRANT readers TO worker", "SET LOCAL ROLE worker"]);
+    s.check(&[("SELECT * FROM t", ""), ("ROLLBACK", "")]);
+    s.check(&[("SET ROLE worker", ""), ("SELECT * FROM t", denied), ("RESET ROLE", "")]);
+    s.run_each(&["BEGIN", "SAVEPOINT a", "GRANT readers TO worker"]);
+    s.run_each(&["SET LOCAL ROLE worker", "SELECT * FROM t", "ROLLBACK TO a"]);
+    s.run_each(&["SET LOCAL ROLE worker"]);
+    s.check(&[("SELECT * FROM t", denied), ("ROLLBACK", "")]);
+}
+
+/// What a role may do is not read from catalogs for each statement.
+#[test]
+fn a_role_s_rights_are_looked_up_once() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE worker; CREATE ROLE readers; GRANT readers TO worker",
+        "CREATE TABLE t (a int); INSERT INTO t VALUES (1)",
+        "GRANT SELECT ON t TO readers",
+        "SET ROLE worker",
+        "SELECT * FROM t",
+    ]);
+    let plan = s.run("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM t");
+    assert!(plan.ends_with("\nBuffers: shared hit=1"), "{plan}");
+}

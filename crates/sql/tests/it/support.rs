@@ -353,6 +353,27 @@ impl Connection {
         client
     }
 
+    /// As [`Connection::run`], by Parse of the unnamed statement with these types of parameters, Bind, Execute and Sync.
+    pub fn run_parsed(&mut self, sql: &str, types: &[u32], params: &[&str]) -> String {
+        let mut client = Recorder::default();
+        let values: Vec<_> =
+            params.iter().map(|p| Some(bytes::Bytes::from((*p).to_owned()))).collect();
+        let session = &mut self.session;
+        let done = session
+            .parse("", sql, types, &mut client)
+            .and_then(|()| session.bind("", "", &[], &values, &[]))
+            .and_then(|()| session.execute("", 0, &mut client));
+        if let Err(e) = done {
+            session.fail();
+            let e = e.to_sql_error();
+            client.lines.push(format!("{} {}", e.state, e.message));
+        }
+        if let Err(e) = session.sync(&mut client) {
+            client.lines.push(e.to_string());
+        }
+        client.lines.join("\n")
+    }
+
     /// What the notices of a statement tell as detail and hint.
     pub fn details(&mut self, sql: &str) -> Vec<String> {
         self.record(sql).details
