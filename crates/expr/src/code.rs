@@ -9,10 +9,11 @@
 //! [`EvalContext`](crate::eval::EvalContext).
 
 use crate::any_of::AnyOf;
+use crate::eval::EvalContext;
 use crate::tree::{BoolTestKind, Expr, RowCompareOp, SqlValueFunction, SubLinkKind, TypeRef};
 use base::{FactMap, Oid, Result, bail, err};
 use std::sync::{Arc, OnceLock};
-use types::datum::RecordColumn;
+use types::datum::{RecordColumn, RecordValue};
 use types::registry::{self, ScalarFn};
 use types::{Ctype, Datum, FunctionBody, LikePattern, Text, oids};
 
@@ -98,6 +99,36 @@ pub struct LikeCode {
     pub(crate) pattern: Code,
     /// The pattern, if it is a constant.
     pub(crate) known: Option<LikePattern>,
+}
+
+/// A row with another value in one field.
+pub struct FieldStore {
+    arg: Code,
+    index: usize,
+    value: Code,
+    /// The value is made of what the field was.
+    changes: bool,
+    columns: Arc<[RecordColumn]>,
+    ty: Oid,
+}
+
+impl FieldStore {
+    pub(crate) fn eval(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        let mut fields = match self.arg.eval(row, cx)? {
+            Datum::Record(r) => r.fields.clone(),
+            _ => Vec::new(),
+        };
+        fields.resize(self.columns.len(), Datum::Null);
+        let before = std::mem::take(&mut fields[self.index]);
+        fields[self.index] = if self.changes {
+            cx.with_test_value(before, || self.value.eval(row, cx))?
+        } else {
+            self.value.eval(row, cx)?
+        };
+        let row = RecordValue { type_oid: self.ty, columns: self.columns.clone(), fields };
+        row.check_depth()?;
+        Ok(Datum::Record(Arc::new(row)))
+    }
 }
 
 /// A compiled expression: as [`Expr`], with functions resolved.
@@ -204,13 +235,15 @@ pub enum Code {
         arg: Box<Code>,
         index: usize,
     },
+    /// (row).field = …
+    FieldStore(Box<FieldStore>),
     /// array[…]
     Subscript {
         arg: Box<Code>,
         indexes: Box<[(Option<Code>, Option<Code>)]>,
         slice: bool,
-        /// What is put there.
-        assign: Option<Box<Code>>,
+        /// What is put there; whether that is made of what is there.
+        assign: Option<(Box<Code>, bool)>,
         ty: Oid,
     },
     /// Through text.
@@ -604,8 +637,26 @@ pub fn compile(e: &Expr) -> Result<Code> {
             right: all(right)?,
         },
         Expr::Field { arg, index, .. } => Code::Field { arg: boxed(arg)?, index: *index },
+        Expr::FieldStore { arg, index, value, names, types, ty } => {
+            let column = |(name, ty): (&String, &TypeRef)| RecordColumn {
+                name: Text::from(name.as_str()),
+                type_oid: ty.oid,
+                typmod: ty.typmod,
+            };
+            Code::FieldStore(Box::new(FieldStore {
+                arg: compile(arg)?,
+                index: *index,
+                value: compile(value)?,
+                changes: value.changes_test_value(),
+                columns: names.iter().zip(types).map(column).collect(),
+                ty: ty.oid,
+            }))
+        }
         Expr::Subscript { arg, indexes, slice, assign, .. } => Code::Subscript {
-            assign: assign.as_deref().map(boxed).transpose()?,
+            assign: match assign.as_deref() {
+                Some(value) => Some((boxed(value)?, value.changes_test_value())),
+                None => None,
+            },
             ty: arg.ty().oid,
             arg: boxed(arg)?,
             indexes: indexes

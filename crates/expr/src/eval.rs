@@ -53,6 +53,18 @@ pub struct EvalContext<'a> {
 }
 
 impl<'a> EvalContext<'a> {
+    /// What `f` makes where CASE's test value is `value`.
+    pub(crate) fn with_test_value<T>(
+        &self,
+        value: Datum,
+        f: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        self.case_values.borrow_mut().push(value);
+        let made = f();
+        self.case_values.borrow_mut().pop();
+        made
+    }
+
     /// A context with nothing but a session.
     pub fn new(env: &'a dyn Env, exec_params: &'a RefCell<Vec<Datum>>) -> EvalContext<'a> {
         EvalContext {
@@ -567,6 +579,7 @@ impl Code {
                 Datum::Record(r) => r.fields.get(*index).cloned().unwrap_or(Datum::Null),
                 _ => Datum::Null,
             },
+            Code::FieldStore(store) => store.eval(row, cx)?,
             Code::Subscript { arg, indexes, slice, assign, ty } => {
                 let v = arg.eval(row, cx)?;
                 let mut bounds: SmallVec<[(Option<Datum>, Option<Datum>); 2]> = SmallVec::new();
@@ -576,8 +589,13 @@ impl Code {
                     bounds.push((a, b));
                 }
                 match assign {
-                    Some(value) => {
-                        let value = value.eval(row, cx)?;
+                    Some((value, changes)) => {
+                        let value = if *changes {
+                            let before = crate::array::subscript(*ty, v.clone(), &bounds, *slice)?;
+                            cx.with_test_value(before, || value.eval(row, cx))?
+                        } else {
+                            value.eval(row, cx)?
+                        };
                         crate::array::assign(*ty, v, &bounds, *slice, value)?
                     }
                     None => crate::array::subscript(*ty, v, &bounds, *slice)?,

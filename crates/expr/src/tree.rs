@@ -326,6 +326,21 @@ pub enum Expr {
         /// The field's type.
         ty: TypeRef,
     },
+    /// The row with another value in one field (the left of an assignment); of no row one that has NULL in all others.
+    FieldStore {
+        /// The row.
+        arg: Box<Expr>,
+        /// Field index from 0.
+        index: usize,
+        /// What is put there: [`Expr::CaseTestValue`] in an assignment to a part of the field is what the field was.
+        value: Box<Expr>,
+        /// The names of all fields.
+        names: Vec<String>,
+        /// Their types.
+        types: Vec<TypeRef>,
+        /// The row's type.
+        ty: TypeRef,
+    },
     /// `array[i]`, `array[a:b]`
     Subscript {
         /// The array (or jsonb).
@@ -335,6 +350,7 @@ pub enum Expr {
         /// A slice.
         slice: bool,
         /// What is put there: the value is then the whole array, changed (the left of an assignment).
+        /// [`Expr::CaseTestValue`] in an assignment to a part of the element is what the element was.
         assign: Option<Box<Expr>>,
         /// The result's type.
         ty: TypeRef,

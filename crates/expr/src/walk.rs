@@ -68,6 +68,10 @@ macro_rules! children {
                 left.$iter().for_each(&mut *$f);
                 right.$iter().for_each($f);
             }
+            Expr::FieldStore { arg, value, .. } => {
+                $f(arg);
+                $f(value);
+            }
             Expr::Subscript { arg, indexes, assign, .. } => {
                 $f(arg);
                 for (a, b) in indexes {
@@ -130,6 +134,7 @@ impl Expr {
             | Expr::Array { ty, .. }
             | Expr::Row { ty, .. }
             | Expr::Field { ty, .. }
+            | Expr::FieldStore { ty, .. }
             | Expr::Subscript { ty, .. }
             | Expr::CoerceViaIo { ty, .. }
             | Expr::Relabel { ty, .. }
@@ -184,6 +189,16 @@ impl Expr {
         match self {
             Expr::Relabel { arg, ty, .. } if types::domains::OIDS.contains(&ty.oid.0) => arg,
             e => e,
+        }
+    }
+
+    /// Is this the value of an assignment to a part of what [`Expr::CaseTestValue`] stands for?
+    pub(crate) fn changes_test_value(&self) -> bool {
+        match self {
+            Expr::FieldStore { arg, .. } | Expr::Subscript { arg, assign: Some(_), .. } => {
+                matches!(**arg, Expr::CaseTestValue(_)) || arg.changes_test_value()
+            }
+            _ => false,
         }
     }
 

@@ -253,6 +253,9 @@ pub struct RangeTableEntry {
     pub alias: String,
     /// An alias was written (printing).
     pub has_alias: bool,
+    /// So many of its columns were given names with the alias (printing).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub column_aliases: usize,
     /// Column names, aliases applied; dropped columns have an empty name.
     pub column_names: Vec<String>,
     /// Column types.
@@ -266,6 +269,10 @@ pub struct RangeTableEntry {
     pub check_as: u32,
     /// LATERAL: may refer to entries on its left.
     pub lateral: bool,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Columns of a relation (0: the whole row), of each of which a privilege on it does where there is none on the relation. Where

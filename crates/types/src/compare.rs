@@ -1,5 +1,6 @@
 //! Order, equality and hashes of values, and of their on-page forms.
 
+use crate::datum::RecordValue;
 use crate::oids::*;
 use crate::{Datum, numeric};
 use base::Oid;
@@ -108,7 +109,7 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
                     return o;
                 }
             }
-            x.fields.len().cmp(&y.fields.len())
+            compare_rest(x, y)
         }
         (Datum::Late(_), _) | (_, Datum::Late(_)) => match (a.now(), b.now()) {
             (Ok(a), Ok(b)) => compare(type_oid, a, b),
@@ -116,6 +117,18 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
         },
         _ => mixed(a, b),
     }
+}
+
+/// Compares rows whose first columns are equal. One of a table that does not have all the columns of another is from before the table
+/// had them, and has NULLs there.
+fn compare_rest(x: &RecordValue, y: &RecordValue) -> Ordering {
+    if x.type_oid != y.type_oid || x.type_oid == RECORD {
+        return x.fields.len().cmp(&y.fields.len());
+    }
+    let common = x.fields.len().min(y.fields.len());
+    let more = |row: &RecordValue| row.fields[common..].iter().any(|v| !v.is_null());
+    // NULLs come after all values.
+    more(y).cmp(&more(x))
 }
 
 /// A table's row type, or `record`.

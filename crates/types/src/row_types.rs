@@ -8,11 +8,13 @@
 //! Row types have OIDs below [`ROWS_END`], and the OIDs of [`ARRAYS`] are given to nothing but their array types. All those have the
 //! same layout, which says `record` where a true array type names its element: ask [`crate::element_type`].
 
+use crate::Datum;
+use crate::datum::{ArrayValue, RecordColumn, RecordValue};
 use crate::facts::{TypeInfo, types};
 use crate::oids::RECORD_ARRAY;
 use base::Oid;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Where the OIDs of row types end.
 pub const ROWS_END: u32 = 1 << 29;
@@ -52,6 +54,62 @@ pub(crate) fn info(oid: Oid) -> Option<&'static TypeInfo> {
         Some(TypeInfo { kind: 'b', category: 'A', ..records })
     };
     INFO.get_or_init(like).as_ref()
+}
+
+/// What the rows of a table are like by now. Those that columns of other tables hold may be from before it had all its columns, or from
+/// before these had their names; they are as they were written until somebody reads them.
+#[derive(Clone, Debug)]
+pub struct RowShape {
+    columns: Arc<[RecordColumn]>,
+    /// What the columns' values are like, or their elements, where those are rows.
+    within: Vec<Option<Arc<RowShape>>>,
+}
+
+impl RowShape {
+    /// Of rows with such columns.
+    pub fn new(columns: Arc<[RecordColumn]>, within: Vec<Option<Arc<RowShape>>>) -> RowShape {
+        RowShape { columns, within }
+    }
+
+    /// A row, or an array of rows, as they are by now: what a row does not have is NULL.
+    pub fn fit(&self, value: Datum) -> Datum {
+        if self.fits(&value) {
+            return value;
+        }
+        match value {
+            Datum::Record(row) => {
+                let mut fields = row.fields.clone();
+                fields.resize(self.columns.len(), Datum::Null);
+                for (field, shape) in fields.iter_mut().zip(&self.within) {
+                    if let Some(shape) = shape {
+                        *field = shape.fit(std::mem::take(field));
+                    }
+                }
+                let (type_oid, columns) = (row.type_oid, self.columns.clone());
+                Datum::Record(Arc::new(RecordValue { type_oid, columns, fields }))
+            }
+            Datum::Array(a) => {
+                let elements = a.elements.iter().map(|e| self.fit(e.clone())).collect();
+                let (element_type, dims) = (a.element_type, a.dims.clone());
+                Datum::Array(Arc::new(ArrayValue { element_type, dims, elements }))
+            }
+            other => other,
+        }
+    }
+
+    fn fits(&self, value: &Datum) -> bool {
+        match value {
+            Datum::Record(row) => {
+                let mut named = row.columns.iter().zip(self.columns.iter());
+                let mut within = row.fields.iter().zip(&self.within);
+                row.fields.len() >= self.columns.len()
+                    && named.all(|(then, now)| then.name == now.name)
+                    && within.all(|(field, shape)| shape.as_ref().is_none_or(|s| s.fits(field)))
+            }
+            Datum::Array(a) => a.elements.iter().all(|e| self.fits(e)),
+            _ => true,
+        }
+    }
 }
 
 #[cfg(test)]

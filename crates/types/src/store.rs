@@ -96,7 +96,8 @@ pub fn encode(type_oid: Oid, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(&(r.fields.len() as u16).to_le_bytes());
             for (i, f) in r.fields.iter().enumerate() {
                 let (ty, typmod, name) = match r.columns.get(i) {
-                    Some(c) => (c.type_oid, c.typmod, c.name.as_str()),
+                    // A value of a domain is one of its base.
+                    Some(c) => (crate::domains::base_type(c.type_oid), c.typmod, c.name.as_str()),
                     None => (crate::io::natural_type(f), -1, ""),
                 };
                 let name = crate::io::truncate_name(name);
@@ -281,7 +282,7 @@ fn decode_record(r: &mut Reader<'_>) -> Result<Option<Datum>> {
         let (Some(ty), Some(typmod), Some(len)) = (r.i32(), r.i32(), r.u8()) else {
             return Ok(None);
         };
-        let ty = Oid(ty as u32);
+        let ty = crate::domains::base_type(Oid(ty as u32));
         let Some(name) = r.take(usize::from(len)).and_then(utf8) else { return Ok(None) };
         columns.push(RecordColumn { name, type_oid: ty, typmod });
         match r.u8() {

@@ -95,6 +95,14 @@ fn base_of(source: &dyn RowSource, oid: Oid) -> Result<(TypeRef, Option<Row>)> {
     Ok((base, Some(own)))
 }
 
+/// The type of the values of a column that is said to be of a type.
+pub(super) fn plain(source: &dyn RowSource, oid: Oid, typmod: i32) -> Result<TypeRef> {
+    match types::domains::OIDS.contains(&oid.0) {
+        true => Ok(base_of(source, oid)?.0),
+        false => Ok(TypeRef { oid, typmod }),
+    }
+}
+
 /// Makes a column that `pg_attribute` says is of a domain one of the base type. It has the domain's default if it has none of its own.
 ///
 /// # Errors

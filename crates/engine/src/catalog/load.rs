@@ -152,6 +152,7 @@ fn load_columns(source: &dyn RowSource, oid: Oid, mut rows: Vec<Row>) -> Result<
                 ty: TypeRef { oid: r.oid("atttypid"), typmod: r.i32("atttypmod") },
                 declared: r.oid("atttypid"),
                 domain_default: None,
+                rows: None,
                 not_null: r.bool("attnotnull"),
                 may_hold_null: false,
                 dropped: r.bool("attisdropped"),
@@ -189,6 +190,7 @@ fn load_columns(source: &dyn RowSource, oid: Oid, mut rows: Vec<Row>) -> Result<
                 column.align = own.align;
             }
             super::domains::resolve(source, &mut column)?;
+            super::row_shapes::resolve(source, &mut column)?;
             Ok(column)
         })
         .collect()

@@ -16,6 +16,7 @@ pub mod load;
 pub mod model;
 pub mod options;
 mod relocation;
+mod row_shapes;
 pub mod rows;
 pub mod store;
 pub mod stored;

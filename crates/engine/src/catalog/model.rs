@@ -114,6 +114,8 @@ pub struct Column {
     pub identity_sequence: Option<Oid>,
     /// What rows from before ADD COLUMN … DEFAULT hold (`attmissingval`).
     pub missing: Option<types::Datum>,
+    /// What the rows are like that it holds, or that the arrays are of.
+    pub rows: Option<Arc<types::row_types::RowShape>>,
     /// `attcollation`
     pub collation: Oid,
     /// `attstorage`: p, e, m, x

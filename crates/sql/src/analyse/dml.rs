@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE.
 
-use super::dml_parts::Given;
+use super::dml_parts::{self, Given};
 use super::from::{subquery_entry, table_entry};
 use super::scope::Item;
 use super::{Analyser, Clause};
@@ -347,8 +347,8 @@ impl Analyser<'_> {
                 continue;
             }
             if is_default(e) {
-                if given.part.is_some() {
-                    return self.no_default_of_part(given.loc);
+                if let Some(part) = &given.part {
+                    return self.no_default_of_part(part.is_of_row(), given.loc);
                 }
                 out.push(self.row_default(c, s.overriding_system, e.loc)?);
                 continue;
@@ -361,7 +361,7 @@ impl Analyser<'_> {
                 }
                 Some(part) => {
                     let x = self.expr(e)?;
-                    self.part_value(part, x, c, given.loc, e.loc)?
+                    self.part_value(part, x, given.loc, e.loc)?
                 }
             });
         }
@@ -386,6 +386,7 @@ impl Analyser<'_> {
             kind: RteKind::Values { rows: out },
             alias: "*VALUES*".into(),
             has_alias: false,
+            column_aliases: 0,
             column_names: (1..=width).map(|i| format!("column{i}")).collect(),
             column_types: columns[..width].iter().map(Given::kept_as).collect(),
             required_privileges: 0,
@@ -446,7 +447,7 @@ impl Analyser<'_> {
             let v = self.var(rte, i);
             let v = match &to.part {
                 None => self.assign(v, c.declared(), &c.name, locs[i])?,
-                Some(part) => self.part_value(part, v, c, to.loc, locs[i])?,
+                Some(part) => self.part_value(part, v, to.loc, locs[i])?,
             };
             to.put(given, v);
         }
@@ -489,10 +490,10 @@ impl Analyser<'_> {
     ) -> Result<()> {
         // a[1] = …, a[2] = …: the second changes what the first has made.
         if let Some(before) = out.iter_mut().find(|t| t.target_column == Some(c.number))
-            && let Expr::Subscript { arg, assign: Some(_), .. } = &mut expr
-            && matches!(before.expr, Expr::Subscript { assign: Some(_), .. })
+            && let Some(arg) = dml_parts::changed(&mut expr)
+            && dml_parts::changed(&mut before.expr).is_some()
         {
-            std::mem::swap(&mut **arg, &mut before.expr);
+            std::mem::swap(arg, &mut before.expr);
             before.expr = expr;
             return Ok(());
         }
@@ -592,7 +593,7 @@ impl Analyser<'_> {
                     let e = match self.part_of(c, target, true)? {
                         None => self.assign(field, c.declared(), &c.name, value.loc)?,
                         Some(part) => {
-                            let v = self.part_value(&part, field, c, target.loc, value.loc)?;
+                            let v = self.part_value(&part, field, target.loc, value.loc)?;
                             let (number, ty) = (c.number, c.ty);
                             part.put(Expr::Var { levels_up: 0, rte: 0, column: number, ty }, v)
                         }

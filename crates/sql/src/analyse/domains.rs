@@ -65,7 +65,7 @@ pub(super) fn check_changed_elements(assigned: &mut [TargetEntry], t: &Table) {
         let Some(c) = t.columns.iter().find(|c| Some(c.number) == entry.target_column) else {
             continue;
         };
-        if c.declared() != c.ty && matches!(entry.expr, Expr::Subscript { assign: Some(_), .. }) {
+        if c.declared() != c.ty && super::dml_parts::changed(&mut entry.expr).is_some() {
             let e = std::mem::replace(&mut entry.expr, Expr::And(Vec::new()));
             entry.expr = to_domain(e, c.declared(), false);
         }

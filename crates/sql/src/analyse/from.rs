@@ -136,6 +136,7 @@ impl Analyser<'_> {
         if let Some(a) = alias {
             entry.alias.clone_from(&a.name);
             entry.has_alias = true;
+            entry.column_aliases = a.columns.len();
             let mut names = a.columns.iter();
             let mut given = 0;
             for slot in entry.column_names.iter_mut().filter(|n| !n.is_empty()) {
@@ -246,6 +247,7 @@ impl Analyser<'_> {
                 kind: RteKind::Cte { levels_up: up as u32, index, self_reference },
                 alias: name.to_owned(),
                 has_alias: false,
+                column_aliases: 0,
                 column_names: cte.columns.clone(),
                 column_types: cte.types.clone(),
                 required_privileges: 0,
@@ -344,6 +346,7 @@ impl Analyser<'_> {
             kind: RteKind::Function { calls: made, ordinality },
             alias: title,
             has_alias: false,
+            column_aliases: 0,
             column_names: names,
             column_types: types,
             required_privileges: 0,
@@ -516,6 +519,7 @@ impl Analyser<'_> {
             },
             alias: alias.map_or_else(String::new, |a| a.name.clone()),
             has_alias: alias.is_some(),
+            column_aliases: alias.map_or(0, |a| a.columns.len()),
             column_names: columns.iter().map(|(n, _)| n.clone()).collect(),
             column_types: columns.iter().map(|(_, e)| e.ty()).collect(),
             required_privileges: 0,
@@ -656,6 +660,7 @@ pub(crate) fn table_entry(t: &Table, only: bool) -> RangeTableEntry {
         kind: RteKind::Relation { oid: t.oid.0, only, sample: None },
         alias: t.name.clone(),
         has_alias: false,
+        column_aliases: 0,
         column_names: names,
         column_types: t.columns.iter().map(Column::declared).collect(),
         required_privileges: 1,
@@ -679,6 +684,7 @@ pub(crate) fn subquery_entry(query: Query, lateral: bool) -> RangeTableEntry {
         kind: RteKind::Subquery { query: Box::new(query), view: 0 },
         alias: String::new(),
         has_alias: false,
+        column_aliases: 0,
         column_names,
         column_types,
         required_privileges: 0,

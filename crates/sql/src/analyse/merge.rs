@@ -208,6 +208,7 @@ impl Analyser<'_> {
             kind,
             alias: alias.to_owned(),
             has_alias: true,
+            column_aliases: 0,
             column_names: columns.iter().map(|c| c.0.to_owned()).collect(),
             column_types: columns.iter().map(|c| TypeRef::of(c.1)).collect(),
             required_privileges: 0,

@@ -3,12 +3,32 @@
 use super::from::table_entry;
 use super::scope::Item;
 use super::{Analyser, Clause};
-use crate::parse::ast::{AssignTarget, Conflict, ConflictTarget, IndexElement};
+use crate::parse::ast::{AssignTarget, Conflict, ConflictTarget, IndexElement, Loc};
 use crate::query::{OnConflict, RteKind};
-use base::{Result, SqlError, SqlState, err};
-use engine::catalog::model::{Index, RelationKind, Table};
+use base::{Oid, Result, SqlError, SqlState, err};
+use engine::catalog::model::{Index, IndexColumn, RelationKind, Table};
 use expr::Expr;
 use std::sync::Arc;
+
+const BTREE: Oid = Oid(403);
+
+/// What a key of ON CONFLICT asks of the index's beside that it is of the same values.
+struct Wanted {
+    collation: Option<Oid>,
+    /// An operator class's family, and the type that it is for.
+    class: Option<(Oid, Oid)>,
+}
+
+impl Wanted {
+    fn is_met(&self, column: &IndexColumn) -> bool {
+        let mut classes = types::facts::operator_classes().iter();
+        let has = |(family, ty): (Oid, Oid)| {
+            let own = classes.find(|c| c.oid == column.opclass);
+            own.is_some_and(|c| (c.family, c.input_type) == (family, ty))
+        };
+        self.collation.is_none_or(|c| c == column.collation) && self.class.is_none_or(has)
+    }
+}
 
 pub(super) fn no_arbiter() -> base::Error {
     err!(
@@ -71,11 +91,13 @@ impl Analyser<'_> {
                     )),
                 }
             }
-            ConflictTarget::Columns { elements, filter } => {
+            ConflictTarget::Columns { elements, filter, loc } => {
                 let saved = self.enter(Clause::IndexExpr);
-                let mut keys = Vec::new();
+                let (mut keys, mut wanted) = (Vec::new(), Vec::new());
                 for e in elements {
-                    keys.push(self.conflict_key(e, t)?);
+                    self.refuse_order(e, *loc)?;
+                    keys.push(self.conflict_key(e, t, *loc)?);
+                    wanted.push(self.wanted(e)?);
                 }
                 self.enter(saved);
                 let mut filter =
@@ -99,7 +121,10 @@ impl Analyser<'_> {
                     i.unique
                         && i.ready
                         && own.iter().all(covered)
-                        && keys.iter().all(|k| own.contains(k))
+                        && keys.iter().zip(&wanted).all(|(k, wanted)| {
+                            let mut of_key = own.iter().zip(&i.columns).filter(|(o, _)| *o == k);
+                            of_key.any(|(_, column)| wanted.is_met(column))
+                        })
                         && match (&i.predicate, &filter) {
                             (None, _) => true,
                             (Some(p), Some(f)) => {
@@ -125,12 +150,49 @@ impl Analyser<'_> {
         }
     }
 
-    fn conflict_key(&mut self, e: &IndexElement, t: &Table) -> Result<Expr> {
+    /// In which order an index has its keys is of no matter here, and not said.
+    fn refuse_order(&self, e: &IndexElement, loc: Loc) -> Result<()> {
+        let what = match (e.ordered, e.nulls_first) {
+            (true, _) => "ASC/DESC",
+            (false, Some(_)) => "NULLS FIRST/LAST",
+            (false, None) => return Ok(()),
+        };
+        let e = err!(INVALID_COLUMN_REFERENCE, "{what} is not allowed in ON CONFLICT clause");
+        self.at(loc, e)
+    }
+
+    fn wanted(&self, e: &IndexElement) -> Result<Wanted> {
+        let collation = match &e.collation {
+            Some(names) => match super::collation_of(names) {
+                Ok(oid) => Some(oid),
+                Err(error) => return self.at(e.loc, error),
+            },
+            None => None,
+        };
+        let named = |name: &[String]| {
+            let last = name.last().map_or("", String::as_str);
+            let mut classes = types::facts::operator_classes().iter();
+            let found = classes.find(|c| c.method == BTREE && c.name == last);
+            found.map(|c| (c.family, c.input_type)).ok_or_else(|| {
+                let text = "does not exist for access method \"btree\"";
+                err!(UNDEFINED_OBJECT, "operator class \"{}\" {text}", name.join("."))
+            })
+        };
+        let class = e.opclass.as_deref().map(named).transpose()?;
+        Ok(Wanted { collation, class })
+    }
+
+    fn conflict_key(&mut self, e: &IndexElement, t: &Table, loc: Loc) -> Result<Expr> {
         if let Some(column) = &e.column {
-            let target =
-                AssignTarget { column: column.clone(), indirection: Vec::new(), loc: e.loc };
+            let target = AssignTarget { column: column.clone(), indirection: Vec::new(), loc };
             let Some(c) = t.column(column) else {
-                return self.no_column(&target.column, e.loc);
+                if t.kind != RelationKind::View
+                    && super::dml_parts::SYSTEM_COLUMNS.contains(&column.as_str())
+                {
+                    // There is no index on it.
+                    return Err(no_arbiter());
+                }
+                return self.no_column(&target.column, loc);
             };
             self.level().rtes[0].reads([c.number]);
             return Ok(Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty });

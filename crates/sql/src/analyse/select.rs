@@ -529,6 +529,7 @@ impl Analyser<'_> {
             kind: RteKind::Values { rows: out },
             alias: "*VALUES*".into(),
             has_alias: false,
+            column_aliases: 0,
             column_names: names.clone(),
             column_types: types,
             required_privileges: 0,

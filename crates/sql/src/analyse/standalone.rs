@@ -111,6 +111,7 @@ pub fn analyse_domain_check(
             kind: RteKind::Excluded,
             alias: String::new(),
             has_alias: false,
+            column_aliases: 0,
             column_names: vec!["value".to_owned()],
             column_types: vec![ty],
             required_privileges: 0,

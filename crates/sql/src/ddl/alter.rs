@@ -144,7 +144,12 @@ impl Ddl<'_> {
                     return self.notice(SqlState::DUPLICATE_COLUMN, text);
                 }
                 let (number, must_rewrite, constraints) = self.add_column(table, column)?;
-                self.check_row_type_unused(table)?;
+                self.rows_have_changed(table)?;
+                let added = self.described(table.oid)?;
+                let at = usize::try_from(number - 1).unwrap_or(0);
+                if must_rewrite || added.columns[at].any_default().is_some() {
+                    self.check_row_type_unused(table)?;
+                }
                 if must_rewrite {
                     self.fill_by_rewrite(table, number)?;
                 } else {

@@ -142,13 +142,13 @@ impl Closure {
                 Ok(format!("{} depends on {}", describe(state, *o)?, describe(state, *on)?))
             })
             .collect::<Result<_>>()?;
-        let what = match objects {
-            [one] => describe(state, *one)?,
-            _ => "desired object(s)".to_owned(),
+        let (what, whom) = match objects {
+            [one] => (describe(state, *one)?, "it"),
+            _ => ("desired object(s)".to_owned(), "them"),
         };
         Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("cannot drop {what} because other objects depend on it"),
+            format!("cannot drop {what} because other objects depend on {whom}"),
         )
         .detail(described.join("\n"))
         .hint("Use DROP ... CASCADE to drop the dependent objects too.")

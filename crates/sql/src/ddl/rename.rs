@@ -185,7 +185,7 @@ impl Ddl<'_> {
             row.set("attname", Datum::text(new));
         })?;
         state.catalog.changed(table.oid);
-        Ok(())
+        self.rows_have_changed(table)
     }
 
     fn rename_constraint(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {

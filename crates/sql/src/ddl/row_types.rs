@@ -240,6 +240,14 @@ impl Ddl<'_> {
         }
     }
 
+    /// The table's rows have other columns, or names, from now on: descriptions of the tables whose columns hold such say so.
+    pub(super) fn rows_have_changed(&self, table: &Table) -> Result<()> {
+        if self.row_type_user(table)?.is_some() {
+            self.state().catalog.changed(Oid::INVALID);
+        }
+        Ok(())
+    }
+
     /// A stored column of the table's row type, of an array of it, or of rows of a view that have such columns.
     pub(super) fn row_type_user(&self, table: &Table) -> Result<Option<(Arc<Table>, String)>> {
         if !table.row_type.is_valid() {
@@ -250,7 +258,8 @@ impl Ddl<'_> {
         let mut at = 0;
         while let Some(&ty) = types.get(at) {
             at += 1;
-            for ty in [Some(ty), array_of(ty)].into_iter().flatten() {
+            // PostgreSQL comes upon the array first.
+            for ty in [array_of(ty), Some(ty)].into_iter().flatten() {
                 if let Some(user) = self.stored_column_of(ty)? {
                     return Ok(Some(user));
                 }

@@ -510,9 +510,6 @@ impl Ddl<'_> {
         if let Some(column) = out.columns.first() {
             self.check_not_within(table, column.ty.oid)?;
         }
-        if !out.defaults.is_empty() {
-            self.check_row_type_unused(table)?;
-        }
         not_null::merge(&table.name, &mut out)?;
         let number = i32::try_from(table.columns.len() + 1).unwrap_or(i32::MAX);
         let column = out.columns.remove(0);

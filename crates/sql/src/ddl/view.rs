@@ -89,6 +89,7 @@ impl Ddl<'_> {
         let view = match existing {
             Some(old) => {
                 replace(state, &old, &columns)?;
+                self.rows_have_changed(&old)?;
                 let options = options_array(&options);
                 relation::update_class(state, old.oid, |row| row.set("reloptions", options))?;
                 old.oid

@@ -36,6 +36,7 @@ fn is_simple(e: &Expr) -> bool {
         | Expr::Grouping(_)
         | Expr::Subscript { .. }
         | Expr::Field { .. }
+        | Expr::FieldStore { .. }
         | Expr::Case { .. }
         | Expr::NextValue { .. }
         | Expr::CaseTestValue(_)
@@ -307,6 +308,8 @@ impl Printer<'_> {
                 self.text(&quote_ident(name));
                 Ok(())
             }
+            // No view has an assignment.
+            Expr::FieldStore { arg, .. } => self.expr(arg),
             Expr::Subscript { arg, indexes, slice, .. } => self.subscript(arg, indexes, *slice),
             Expr::NextValue { sequence, .. } => {
                 let name = self

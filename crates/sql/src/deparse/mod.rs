@@ -2,7 +2,8 @@
 //! `pg_get_viewdef` print it.
 //!
 //! # Layout
-//! [`exprs`] prints expressions, [`json`] those of SQL/JSON, [`queries`] whole queries, [`definitions`] indexes and constraints; [`names`] keeps names apart.
+//! [`exprs`] prints expressions, [`json`] those of SQL/JSON, [`queries`] whole queries, [`definitions`] indexes and constraints; [`names`] keeps names apart,
+//! and [`names_now`] knows what tables and columns are called by now.
 //!
 //! # Invariants
 //! What is printed parses back to the same tree (casts that nobody wrote are left out, as the parser adds
@@ -13,6 +14,7 @@ mod definitions;
 mod exprs;
 mod json;
 mod names;
+mod names_now;
 mod queries;
 
 #[cfg(test)]
@@ -87,6 +89,8 @@ pub fn query(
     pretty: bool,
     env: &dyn Env,
 ) -> Result<String> {
+    let mut q = q.clone();
+    names_now::put(&mut q, catalog)?;
     let mut p = Printer {
         out: String::new(),
         pretty,
@@ -101,7 +105,7 @@ pub fn query(
         sub_columns: Vec::new(),
         owner_up: 0,
     };
-    p.query(q)?;
+    p.query(&q)?;
     p.out.push(';');
     Ok(p.out)
 }

@@ -583,7 +583,7 @@ impl<'a> Printer<'a> {
             }
             RteKind::Join { .. } | RteKind::Excluded => {}
         }
-        // What refers to it, and to its columns, does so by the names that they had when the view was made, or were given there.
+        // What refers to it, and to its columns, does so by the names that they have, or were given in the view.
         if let RteKind::Subquery { query, view: 0 } = &r.kind {
             own_columns =
                 query.targets.iter().filter(|t| !t.hidden).map(|t| t.name.clone()).collect();
@@ -596,7 +596,10 @@ impl<'a> Printer<'a> {
             let pairs = || called.iter().zip(&own_columns);
             let present = pairs().filter(|(_, now)| !now.is_empty());
             columns = present.clone().map(|(then, _)| then.as_str()).collect();
-            renamed = present.clone().any(|(then, now)| then != now);
+            // The list that was written for what is no table is a part of what that is.
+            let listed = r.column_aliases > 0
+                && matches!(r.kind, RteKind::Subquery { view: 0, .. } | RteKind::Cte { .. });
+            renamed = listed || present.clone().any(|(then, now)| then != now);
         }
         let name = self.levels.last().and_then(|l| l.names.get(rte)).cloned().unwrap_or_default();
         if !name.is_empty() && (name != own_name || renamed || r.has_alias) {

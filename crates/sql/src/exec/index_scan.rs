@@ -12,6 +12,7 @@ use expr::code::{Code, compile, int_of};
 use expr::ops::compare;
 use heap::{FetchState, MapPin, TupleSlot};
 use std::sync::Arc;
+use types::row_types::RowShape;
 use types::{Datum, oids};
 
 struct Key {
@@ -366,6 +367,8 @@ impl Gathering {
 /// Where an index-only scan has a value from.
 enum FromIndex {
     Column(usize),
+    /// A column of rows, or arrays of them, which are like that by now.
+    Rows(usize, Arc<RowShape>),
     /// The address that the entry bears: of the row's first version on its page, perhaps. It is for cursors, which know that.
     Address,
     Table,
@@ -404,11 +407,12 @@ impl IndexScanNode {
             let place = |c: &i32| match c {
                 -1 => Some(FromIndex::Address),
                 -6 => Some(FromIndex::Table),
-                c => index
-                    .columns
-                    .iter()
-                    .position(|i| i.expr.is_none() && i.column == *c)
-                    .map(FromIndex::Column),
+                c => index.columns.iter().position(|i| i.expr.is_none() && i.column == *c).map(
+                    |at| match scan.table.columns.get(*c as usize - 1).map(|c| &c.rows) {
+                        Some(Some(shape)) => FromIndex::Rows(at, shape.clone()),
+                        _ => FromIndex::Column(at),
+                    },
+                ),
             };
             scan.columns.iter().filter_map(place).collect()
         } else {
@@ -519,16 +523,17 @@ impl IndexScanNode {
                     }
                 }
                 let values: smallvec::SmallVec<[Option<&[u8]>; 8]> = scan.values().collect();
+                let index = &self.keyed.index;
+                let value = |c: usize| match values.get(c).copied().flatten() {
+                    Some(bytes) => types::decode(index.columns[c].ty.oid, bytes),
+                    None => Ok(Datum::Null),
+                };
                 for from in &self.from_index {
                     out.push_value(match from {
                         FromIndex::Address => Datum::Tid(tid),
                         FromIndex::Table => Datum::Oid(self.base.table.oid),
-                        FromIndex::Column(c) => match values.get(*c).copied().flatten() {
-                            Some(bytes) => {
-                                types::decode(self.keyed.index.columns[*c].ty.oid, bytes)?
-                            }
-                            None => Datum::Null,
-                        },
+                        FromIndex::Column(c) => value(*c)?,
+                        FromIndex::Rows(c, shape) => shape.fit(value(*c)?),
                     });
                 }
                 out.end_row();

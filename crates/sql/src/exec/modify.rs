@@ -662,7 +662,7 @@ impl TableWriter {
                 out.push(AfterCheck::Referenced { key: k.clone(), old: a, new: Some(b) })?;
             }
         }
-        for k in self.table.foreign_keys.iter().filter(asks) {
+        for k in self.foreign_keys.iter().filter(asks) {
             let (a, b) = (key_values(&k.columns, old), key_values(&k.columns, new));
             let nulls = b.iter().filter(|v| v.is_null()).count();
             let asks_nothing = nulls == b.len() || (nulls > 0 && !k.match_full);

@@ -7,13 +7,17 @@ use engine::kept::{KeptValue, may_be_late};
 use expr::Expr;
 use heap::Heap;
 use page::tuple::{AttrValue, TupleDesc, TupleView, TupleWalk};
+use std::sync::Arc;
 use types::Datum;
+use types::row_types::RowShape;
 
 /// Which columns of a table's tuples become which columns of rows.
 pub(crate) struct RowReader {
     desc: TupleDesc,
     types: Vec<Oid>,
     missing: Vec<Option<Datum>>,
+    /// What the rows are like that columns hold; empty if none does.
+    shapes: Vec<Option<Arc<RowShape>>>,
     columns: Vec<i32>,
     table: Oid,
     /// Positions that the filter needs, and the others, both in the order in which a tuple has them.
@@ -42,6 +46,10 @@ impl RowReader {
             desc: engine::relation::tuple_desc(&table.columns),
             types: table.columns.iter().map(|c| c.ty.oid).collect(),
             missing: table.columns.iter().map(|c| c.missing.clone()).collect(),
+            shapes: match table.columns.iter().any(|c| c.rows.is_some()) {
+                true => table.columns.iter().map(|c| c.rows.clone()).collect(),
+                false => Vec::new(),
+            },
             columns: columns.to_vec(),
             table: table.oid,
             first,
@@ -54,7 +62,11 @@ impl RowReader {
     pub(crate) fn leave(mut self, late: &[bool]) -> RowReader {
         for ((own, late), column) in self.late.iter_mut().zip(late).zip(&self.columns) {
             let ty = usize::try_from(*column - 1).ok().and_then(|i| self.types.get(i));
-            *own = *late && ty.is_some_and(|ty| may_be_late(*ty));
+            // What is read later is as it was written.
+            let shaped = usize::try_from(*column - 1).ok().and_then(|i| self.shapes.get(i));
+            *own = *late
+                && ty.is_some_and(|ty| may_be_late(*ty))
+                && shaped.is_none_or(Option::is_none);
         }
         self
     }
@@ -81,7 +93,7 @@ impl RowReader {
         let column = self.columns[position];
         if column > 0 {
             let i = column as usize - 1;
-            return match &walk.get(i).map_err(Error::corrupt_file)? {
+            let value = match &walk.get(i).map_err(Error::corrupt_file)? {
                 AttrValue::Inline(bytes) => types::decode(self.types[i], bytes),
                 AttrValue::Null => Ok(match &self.missing[i] {
                     Some(m) if i >= tuple.natts() => m.clone(),
@@ -91,6 +103,10 @@ impl RowReader {
                     Ok(KeptValue::of(heap, stored, self.types[i]).unwrap_or_default())
                 }
                 stored => types::decode(self.types[i], &heap.detoast(stored)?),
+            };
+            return match self.shapes.get(i) {
+                Some(Some(shape)) => Ok(shape.fit(value?)),
+                _ => value,
             };
         }
         let low = |x: base::Xid| Datum::Oid(Oid(x.0 as u32));

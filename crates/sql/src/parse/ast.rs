@@ -662,7 +662,7 @@ pub struct Conflict {
 pub enum ConflictTarget {
     None,
     Constraint(String, Loc),
-    Columns { elements: Vec<IndexElement>, filter: Option<Expr> },
+    Columns { elements: Vec<IndexElement>, filter: Option<Expr>, loc: Loc },
 }
 
 /// A column or expression of an index, or of ON CONFLICT.
@@ -674,6 +674,8 @@ pub struct IndexElement {
     pub collation: Option<Vec<String>>,
     pub opclass: Option<Vec<String>>,
     pub descending: bool,
+    /// ASC or DESC was written.
+    pub ordered: bool,
     pub nulls_first: Option<bool>,
     pub loc: Loc,
 }
@@ -688,6 +690,7 @@ impl IndexElement {
             collation: None,
             opclass: None,
             descending: false,
+            ordered: false,
             nulls_first: None,
         }
     }

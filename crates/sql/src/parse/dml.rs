@@ -95,9 +95,10 @@ impl Parser<'_> {
         let loc = self.loc();
         self.expect_all(&["on", "conflict"])?;
         let target = if self.is_op("(") {
+            let loc = self.loc();
             let elements = self.paren_list(Self::index_element)?;
             let filter = if self.accept("where") { Some(self.expr()?) } else { None };
-            ConflictTarget::Columns { elements, filter }
+            ConflictTarget::Columns { elements, filter, loc }
         } else if self.accept("on") {
             self.expect("constraint")?;
             let at = self.loc();
@@ -156,11 +157,9 @@ impl Parser<'_> {
             }
         }
         let descending = self.accept("desc");
-        if !descending {
-            self.accept("asc");
-        }
+        let ordered = descending || self.accept("asc");
         let nulls_first = self.nulls_order()?;
-        Ok(IndexElement { column, expr, collation, opclass, descending, nulls_first, loc })
+        Ok(IndexElement { column, expr, collation, opclass, descending, ordered, nulls_first, loc })
     }
 
     pub(super) fn set_list(&mut self) -> Result<Vec<SetClause>> {

@@ -112,7 +112,7 @@ impl Search<'_> {
                 search.select(source);
             }
             if let Some(c) = &i.on_conflict {
-                if let ConflictTarget::Columns { elements, filter } = &c.target {
+                if let ConflictTarget::Columns { elements, filter, .. } = &c.target {
                     search.exprs(elements.iter().filter_map(|e| e.expr.as_ref()));
                     search.exprs(filter);
                 }

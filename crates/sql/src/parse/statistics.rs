@@ -24,6 +24,7 @@ impl Parser<'_> {
                     collation: None,
                     opclass: None,
                     descending: false,
+                    ordered: false,
                     nulls_first: None,
                     loc,
                 });
@@ -31,7 +32,7 @@ impl Parser<'_> {
             let element = p.index_element()?;
             let more = element.collation.is_some()
                 || element.opclass.is_some()
-                || element.descending
+                || element.ordered
                 || element.nulls_first.is_some();
             if more { Err(p.unexpected()) } else { Ok(element) }
         })?;

@@ -315,6 +315,7 @@ impl<'a> Printer<'a> {
                 self.push(").");
                 self.push(&Printer::quoted(name));
             }
+            Expr::FieldStore { arg, .. } => self.expr(arg),
             Expr::Subscript { arg, indexes, slice, .. } => {
                 self.expr(arg);
                 for (a, b) in indexes {

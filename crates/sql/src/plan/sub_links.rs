@@ -244,6 +244,7 @@ fn any_to_join(q: &mut Query, number: usize, test: &Expr) -> Option<JoinParts> {
         kind: RteKind::Subquery { query: Box::new(sub), view: 0 },
         alias: "ANY_subquery".to_owned(),
         has_alias: true,
+        column_aliases: 0,
         column_names,
         column_types,
         required_privileges: 0,

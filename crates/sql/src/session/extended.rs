@@ -9,6 +9,7 @@ use super::{Portal, Session};
 use crate::analyse::ParamTypes;
 use crate::client::{Client, ExecuteOutcome, OutputColumn};
 use crate::parse;
+use crate::parse::Statement;
 use crate::parse::utility::UtilityStatement;
 use base::{Oid, Result, bail};
 use bytes::Bytes;
@@ -187,7 +188,8 @@ impl Session {
             let begun = self.begin_bound(&mut portal);
             begun.map_err(|error| self.with_parameters(error, name, &portal))?;
         }
-        portal.columns = with_formats(portal.prepared.columns.clone(), result_formats)?;
+        let columns = self.columns_of(&portal.prepared)?;
+        portal.columns = with_formats(columns, result_formats)?;
         if !name.is_empty() {
             portal.list(&self.state.cursors, name);
         }
@@ -199,6 +201,17 @@ impl Session {
         }
         self.portals.insert(name.to_owned(), portal);
         Ok(())
+    }
+
+    /// What a statement that is bound returns: FETCH and EXECUTE what the cursor, or the statement, of that name returns by now.
+    fn columns_of(&mut self, prepared: &Prepared) -> Result<Option<Rc<Vec<OutputColumn>>>> {
+        if let Some(parsed) = &prepared.parsed
+            && let Statement::Utility(utility) = &parsed.statement
+            && matches!(**utility, UtilityStatement::Fetch(_) | UtilityStatement::Execute { .. })
+        {
+            return Ok(self.utility_columns(parsed)?.map(Rc::new));
+        }
+        Ok(prepared.columns.clone())
     }
 
     fn parameter(&self, bytes: Option<&[u8]>, ty: Oid, format: i16) -> Result<Datum> {

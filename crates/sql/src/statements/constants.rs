@@ -105,7 +105,7 @@ impl Places {
             self.select(source);
         }
         if let Some(c) = &i.on_conflict {
-            if let ConflictTarget::Columns { elements, filter } = &c.target {
+            if let ConflictTarget::Columns { elements, filter, .. } = &c.target {
                 self.exprs(elements.iter().filter_map(|e| e.expr.as_ref()));
                 self.exprs(filter);
             }

@@ -68,7 +68,12 @@ fn is_left_out(of: &str, field: &str) -> bool {
         "TargetEntry" => matches!(field, "name" | "origin"),
         "RangeTableEntry" => matches!(
             field,
-            "has_alias" | "column_names" | "column_types" | "required_privileges" | "check_as"
+            "has_alias"
+                | "column_aliases"
+                | "column_names"
+                | "column_types"
+                | "required_privileges"
+                | "check_as"
         ),
         // How something is printed, and how often it is referred to.
         "Query" => matches!(field, "group_items" | "group_distinct" | "recursive_with"),

@@ -202,7 +202,8 @@ fn row_types_are_not_changed_behind_their_users() {
     s.check(&[
         ("ALTER TABLE part ALTER b TYPE int USING 1", used),
         ("ALTER TABLE part ADD c int DEFAULT 3", used),
-        ("ALTER TABLE part ADD c int", used),
+        ("ALTER TABLE part ADD c int", ""),
+        ("SELECT * FROM whole", "(1,x,)"),
         ("ALTER TABLE part ADD d part", "42P16 composite type part cannot be made a member of itself"),
         ("ALTER TABLE part ADD d whole", "42P16 composite type part cannot be made a member of itself"),
         (
@@ -429,7 +430,7 @@ fn a_row_type_in_use_keeps_its_columns() {
         "INSERT INTO u VALUES (ROW(1, 'x')::t)",
     ]);
     let refused = "0A000 cannot alter table \"t\" because column \"u.t\" uses its row type";
-    s.check(&[("ALTER TABLE t ADD c int", refused), ("ALTER TABLE t DROP a", refused)]);
+    s.check(&[("ALTER TABLE t ADD x int", ""), ("ALTER TABLE t DROP a", refused)]);
     s.run_each(&["ALTER TABLE t RENAME b TO c", "DROP TABLE u", "ALTER TABLE t ADD d int, DROP a"]);
 }
 

@@ -367,3 +367,54 @@ fn what_is_locked_is_the_row_that_was_found() {
         });
     }
 }
+
+/// Of several keys that a row breaks the one made first is named, whatever they are called.
+#[test]
+fn keys_are_asked_in_the_order_in_which_they_were_made() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (id int PRIMARY KEY)",
+        "INSERT INTO p VALUES (1)",
+        "CREATE TABLE c (x int CONSTRAINT z REFERENCES p, y int CONSTRAINT a REFERENCES p)",
+        "INSERT INTO c VALUES (1, 1)",
+    ]);
+    let refused = "23503 insert or update on table \"c\" violates foreign key constraint \"z\"\n\
+                   Key (x)=(9) is not present in table \"p\".";
+    s.check(&[("INSERT INTO c VALUES (9, 9)", refused), ("UPDATE c SET x = 9, y = 9", refused)]);
+}
+
+/// SET CONSTRAINTS is about those of a schema, or of the first of the search path that has one of the name; what cannot be put off is not.
+#[test]
+fn constraints_are_set_by_their_schemas() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE SCHEMA s1; CREATE SCHEMA s2",
+        "CREATE TABLE p (id int PRIMARY KEY)",
+        "CREATE TABLE s1.c (x int CONSTRAINT k REFERENCES p DEFERRABLE)",
+        "CREATE TABLE s2.c (x int CONSTRAINT k REFERENCES p DEFERRABLE)",
+        "CREATE TABLE d (x int CONSTRAINT now REFERENCES p)",
+        "SET search_path = s2, s1, public",
+    ]);
+    let refused = |schema| {
+        format!(
+            "23503 insert or update on table \"{schema}\" violates foreign key constraint \"k\"\n\
+             Key (x)=(9) is not present in table \"p\"."
+        )
+    };
+    s.check(&[
+        ("BEGIN; SET CONSTRAINTS k DEFERRED; INSERT INTO s2.c VALUES (9)", ""),
+        ("INSERT INTO s1.c VALUES (9)", &refused("c")),
+        ("ROLLBACK; BEGIN; SET CONSTRAINTS s1.k DEFERRED; INSERT INTO s1.c VALUES (9)", ""),
+        ("INSERT INTO s2.c VALUES (9)", &refused("c")),
+        ("ROLLBACK; BEGIN; SET CONSTRAINTS now IMMEDIATE", ""),
+        ("SET CONSTRAINTS now DEFERRED", "42809 constraint \"now\" is not deferrable"),
+        (
+            "ROLLBACK; BEGIN; SET CONSTRAINTS public.k DEFERRED",
+            "42704 constraint \"k\" does not exist",
+        ),
+        ("ROLLBACK; BEGIN; SET CONSTRAINTS s3.k DEFERRED", "3F000 schema \"s3\" does not exist"),
+        ("ROLLBACK", ""),
+    ]);
+}

@@ -114,3 +114,34 @@ fn writing_ctes_that_nobody_reads_run_from_the_last() {
         ("SELECT string_agg(v, ',' ORDER BY id) FROM q", "b,c"),
     ]);
 }
+
+/// A key may name the collation and the operator class that the index is to have, and no order.
+#[test]
+fn keys_are_of_a_collation_and_an_operator_class() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (id int PRIMARY KEY, s text COLLATE \"C\" UNIQUE)",
+        "INSERT INTO t VALUES (1, 'a')",
+    ]);
+    let none =
+        "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification";
+    let order = "42P10 ASC/DESC is not allowed in ON CONFLICT clause";
+    let nulls = "42P10 NULLS FIRST/LAST is not allowed in ON CONFLICT clause";
+    for (key, answer) in [
+        ("s COLLATE \"C\"", ""),
+        ("s COLLATE \"POSIX\"", none),
+        ("s COLLATE \"no\"", "42704 collation \"no\" for encoding \"UTF8\" does not exist"),
+        ("s text_ops", ""),
+        ("s COLLATE \"C\" text_ops", ""),
+        ("s text_pattern_ops", none),
+        ("s int4_ops", none),
+        ("s no_ops", "42704 operator class \"no_ops\" does not exist for access method \"btree\""),
+        ("s ASC", order),
+        ("s DESC NULLS LAST", order),
+        ("s NULLS FIRST", nulls),
+    ] {
+        let insert = format!("INSERT INTO t VALUES (2, 'a') ON CONFLICT ({key}) DO NOTHING");
+        s.check(&[(&insert, answer)]);
+    }
+}

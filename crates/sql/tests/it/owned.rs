@@ -157,7 +157,7 @@ fn all_that_a_role_owns_is_another_ones_or_goes() {
         ("SELECT relacl FROM pg_class WHERE relname = 'kept'", "{postgres=arwdDxtm/postgres}"),
         ("DROP ROLE a", ""),
         ("CREATE TABLE r (a int REFERENCES t)", ""),
-        ("DROP OWNED BY b", "2BP01 cannot drop desired object(s) because other objects depend on it\nconstraint r_a_fkey on table r depends on table t"),
+        ("DROP OWNED BY b", "2BP01 cannot drop desired object(s) because other objects depend on them\nconstraint r_a_fkey on table r depends on table t"),
         ("SELECT count(*) FROM t", "0"),
         ("BEGIN", ""),
         ("DROP OWNED BY b CASCADE", "NOTICE 00000 drop cascades to constraint r_a_fkey on table r"),

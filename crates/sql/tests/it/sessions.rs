@@ -739,3 +739,23 @@ fn a_setting_is_the_same_however_it_is_asked_for() {
         "off|plain",
     )]);
 }
+
+/// What a prepared FETCH or EXECUTE returns is what the cursor, or the statement, of the name has when it is bound.
+#[test]
+fn a_bound_fetch_returns_what_the_cursor_has() {
+    let db = Database::new();
+    let mut s = db.session();
+    let columns = |s: &mut Connection| {
+        s.session.bind("", "f", &[], &[], &[]).unwrap();
+        let columns = s.session.describe_portal("").unwrap();
+        columns.map(|c| c.iter().map(|c| c.name.to_string()).collect::<Vec<_>>())
+    };
+    s.run_each(&["BEGIN", "DECLARE c CURSOR FOR SELECT 1 AS x, 2 AS y"]);
+    s.session.parse("f", "FETCH c", &[], &mut sql::client::Quiet).unwrap();
+    assert_eq!(columns(&mut s), Some(vec!["x".to_owned(), "y".to_owned()]));
+    s.run_each(&["CLOSE c", "DECLARE c CURSOR FOR SELECT 1 AS z"]);
+    assert_eq!(columns(&mut s), Some(vec!["z".to_owned()]));
+    s.run_each(&["CLOSE c"]);
+    assert_eq!(columns(&mut s), None);
+    s.run_each(&["COMMIT"]);
+}

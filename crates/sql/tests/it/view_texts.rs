@@ -195,3 +195,40 @@ fn views_are_printed_as_postgresql_prints_them() {
         ),
     ]);
 }
+
+/// Tables and columns are printed by the names that they have, and no alias tells of the names that they had.
+#[test]
+fn what_is_renamed_is_printed_by_its_new_name() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE t (a int, b int, c int)",
+        "CREATE TABLE u (a int, d int)",
+        "CREATE VIEW plain AS SELECT t.a, t.b FROM t WHERE c > 1 ORDER BY c",
+        "CREATE VIEW joined AS SELECT t.a, u.d FROM t JOIN u ON t.a = u.a",
+        "CREATE VIEW merged AS SELECT a, t.b FROM t JOIN u USING (a)",
+        "CREATE VIEW aliased AS SELECT x.p, x.b FROM t x(p)",
+        "CREATE VIEW listed AS SELECT s.a FROM (SELECT a, b FROM t) s(a)",
+        "CREATE VIEW field AS SELECT (x).b FROM (SELECT t AS x FROM t) s",
+        "CREATE VIEW over AS SELECT plain.b, t.a FROM plain, t",
+        "ALTER TABLE t RENAME a TO z",
+        "ALTER TABLE t RENAME b TO y",
+        "ALTER TABLE t RENAME TO tt",
+        "ALTER VIEW plain RENAME COLUMN b TO bb",
+        "ALTER VIEW plain RENAME TO pp",
+    ]);
+    for (view, text) in [
+        ("pp", " SELECT z AS a,\n    y AS bb\n   FROM tt\n  WHERE c > 1\n  ORDER BY c;"),
+        ("joined", " SELECT tt.z AS a,\n    u.d\n   FROM tt\n     JOIN u ON tt.z = u.a;"),
+        ("merged", " SELECT tt.a,\n    tt.y AS b\n   FROM tt tt(a, y, c)\n     JOIN u USING (a);"),
+        ("aliased", " SELECT p,\n    y AS b\n   FROM tt x(p, y, c);"),
+        (
+            "listed",
+            " SELECT a\n   FROM ( SELECT tt.z AS a,\n            tt.y AS b\n           FROM tt) s(a, b);",
+        ),
+        ("field", " SELECT (x).y AS b\n   FROM ( SELECT tt.*::tt AS x\n           FROM tt) s;"),
+        ("over", " SELECT pp.bb AS b,\n    tt.z AS a\n   FROM pp,\n    tt;"),
+    ] {
+        assert_eq!(s.run(&format!("SELECT pg_get_viewdef('{view}', true)")), text);
+    }
+}

@@ -39,6 +39,7 @@ fn column(number: i32, name: &str, ty: TypeRef) -> Column {
         acl: None,
         declared: ty.oid,
         domain_default: None,
+        rows: None,
         may_hold_null: false,
     }
 }

@@ -129,6 +129,7 @@ impl Db {
                 acl: None,
                 declared: info.oid,
                 domain_default: None,
+                rows: None,
                 may_hold_null: false,
             });
         }
