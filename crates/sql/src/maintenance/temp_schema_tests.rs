@@ -48,7 +48,7 @@ fn sessions_after_one_another_use_one_schema() {
     assert_eq!(int(&mut one, "SELECT a FROM same"), 0);
     assert_eq!(int(&mut two, "SELECT a FROM same"), 1);
     assert_eq!(int(&mut looks_on, SCHEMAS), 2);
-    [one, two, looks_on].map(|s| s.close());
+    [one, two, looks_on].into_iter().for_each(|s| s.close());
 }
 
 /// One that rolls back the making of its schema makes it again, and so does the next session of its number.
