@@ -203,8 +203,9 @@ impl RelationHandle {
         fill: impl FnOnce(&mut [u8; PAGE_SIZE]) -> Result<()>,
     ) -> Result<()> {
         let mut guard = self.redo_zeroed(fork, block)?;
-        guard.mark_dirty();
+        // Dirty only then: if the image makes no sense, what the file holds stays.
         fill(guard.bytes_mut())?;
+        guard.mark_dirty();
         if !guard.is_new() {
             guard.set_lsn(end_lsn);
         }

@@ -237,6 +237,7 @@ impl Heap {
         old_map: &mut MapPin,
         options: UpdateOptions,
     ) -> Result<Option<UpdateDone>> {
+        base::stop_point!("heap.update.page_let_go");
         let mut state = InsertState::new();
         let mut new_map = MapPin::none();
         // Pinned before the other page is locked: a pin may wait for the disk.

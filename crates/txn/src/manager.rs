@@ -46,6 +46,13 @@ pub trait LogWriter: Send + Sync {
     fn flush_for_commit(&self, lsn: Lsn) -> Result<()> {
         self.flush(lsn)
     }
+    /// For a commit that does not wait for the disk.
+    ///
+    /// # Errors
+    /// When the log is latched.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
     /// Bulk work, with no latch held, makes room for those who wait for their commit; how much it has waited so far is in `turn`.
     fn give_way_to_commits(&self, _turn: &mut GiveWay) {}
     /// How far it is durable.
@@ -69,6 +76,9 @@ impl LogWriter for Wal {
     }
     fn flush_for_commit(&self, lsn: Lsn) -> Result<()> {
         Wal::flush_for_commit(self, lsn)
+    }
+    fn check(&self) -> Result<()> {
+        Wal::check(self)
     }
     fn give_way_to_commits(&self, turn: &mut GiveWay) {
         Wal::give_way_to_commits(self, turn);

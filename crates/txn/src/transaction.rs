@@ -627,7 +627,8 @@ impl Transaction {
         let lsn = self.manager().wal.insert(record::COMMIT, top.unwrap_or(Xid::INVALID), &bytes);
         base::stop_point!("txn.commit.record_inserted");
         let sync = wrote && extras.sync || !record.remove.is_empty();
-        if sync && let Err(e) = self.manager().wal.flush_for_commit(lsn) {
+        let wal = &self.manager().wal;
+        if let Err(e) = if sync { wal.flush_for_commit(lsn) } else { wal.check() } {
             // Not known whether it is durable. The transaction stays in progress for all others.
             self.backend.delay_checkpoint.store(false, Ordering::SeqCst);
             self.ended.set(true);

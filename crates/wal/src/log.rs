@@ -82,6 +82,17 @@ struct Waiting {
     failed: Option<(String, Option<i32>)>,
 }
 
+impl Waiting {
+    fn check(&self) -> Result<()> {
+        let Some((what, code)) = &self.failed else { return Ok(()) };
+        let source = code.map_or_else(
+            || std::io::Error::other("an earlier write of the log failed"),
+            std::io::Error::from_raw_os_error,
+        );
+        Err(Error::io(what.clone(), source))
+    }
+}
+
 struct Writer {
     file: Option<(u64, Arc<dyn File>)>,
     written: u64,
@@ -379,6 +390,15 @@ impl Wal {
         self.flush(upto)
     }
 
+    /// For a commit that does not wait for the disk: it is not to be answered either once the log can't be written.
+    ///
+    /// # Errors
+    /// When a write or sync has failed.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.has_failed() { self.waiting.lock().check() } else { Ok(()) }
+    }
+
     /// For bulk work, which calls it often, with no latch held: while sessions commit, has the log synced in smaller parts, and waits where more
     /// than two of them are not durable, at most as long as it works by `turn`, which nothing else uses.
     #[inline]
@@ -440,13 +460,7 @@ impl Wal {
     fn drive(&self, target: u64, sync: bool) -> Result<()> {
         let mut waiting = self.waiting.lock();
         loop {
-            if let Some((what, code)) = &waiting.failed {
-                let source = code.map_or_else(
-                    || std::io::Error::other("an earlier write of the log failed"),
-                    std::io::Error::from_raw_os_error,
-                );
-                return Err(Error::io(what.clone(), source));
-            }
+            waiting.check()?;
             let reached = if sync {
                 self.flushed.load(Ordering::Acquire)
             } else {

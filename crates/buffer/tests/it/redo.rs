@@ -69,6 +69,20 @@ fn an_image_mends_a_torn_page() {
     assert_eq!(pin(&handle, 2).read().lsn(), Lsn(50));
 }
 
+/// Another share's page may need the frame before all have heard that replay has failed.
+#[test]
+fn an_image_that_makes_no_sense_leaves_the_file_as_it_is() {
+    let bed = bed(16);
+    let rel = filled(&bed, 1, 3);
+    bed.checkpoint();
+    let again = bed.reopened(16);
+    let share = buffer::RedoShare::new(again.pool.clone(), 0, 1);
+    let senseless = |_: &mut [u8; page::PAGE_SIZE]| Err(base::Error::corrupt_file("senseless"));
+    share.restore(block(1, 2).tag, Lsn(50), senseless).unwrap_err();
+    again.checkpoint();
+    assert!(!on_disk(&again, &rel, Main, 2).is_new());
+}
+
 #[test]
 fn a_page_made_anew_is_zeroed() {
     let bed = bed(16);

@@ -2,6 +2,7 @@
 
 mod bank;
 mod basics;
+mod between_pages;
 mod checking;
 mod cleaning;
 mod common;

@@ -352,3 +352,44 @@ fn a_flush_that_failed_is_done_again_whole() {
     }
     assert!(failed > 10, "{failed}");
 }
+
+/// Nobody knows whether the record of a commit whose sync failed is there: until replay says so the transaction is neither committed nor
+/// aborted, and no later one is answered.
+#[test]
+fn a_commit_whose_sync_failed_is_left_open() {
+    let disk = SimDisk::new(10);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let backend = server.txns.register_backend(BackendKind::Client);
+    let t = server.txns.begin(&backend);
+    let top = t.xid().unwrap();
+    t.begin_sub();
+    let sub = t.xid().unwrap();
+    t.commit_sub().unwrap();
+    log_something(&server, sub);
+    disk.fail_sync(0);
+    t.commit(CommitExtras::default()).unwrap_err();
+    let other = server.txns.register_backend(BackendKind::Client);
+    let t = server.txns.begin(&other);
+    let snapshot = t.take_snapshot();
+    for xid in [top, sub] {
+        assert_eq!(server.txns.status(xid).unwrap(), XidStatus::InProgress);
+        assert!(!snapshot.sees(xid).unwrap());
+    }
+    assert_eq!(server.txns.oldest_xmin(), top);
+    let next = t.xid().unwrap();
+    log_something(&server, next);
+    t.commit(CommitExtras::default()).unwrap_err();
+    // Nor is one that would not wait for the disk.
+    let another = server.txns.register_backend(BackendKind::Client);
+    let t = server.txns.begin(&another);
+    let lost = t.xid().unwrap();
+    log_something(&server, lost);
+    t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap_err();
+    assert_eq!(server.txns.status(lost).unwrap(), XidStatus::InProgress);
+    // Whether it was written out or not, all of it has the same end.
+    for seed in 0..10 {
+        let again = start(&disk.after_crash(seed), FIRST_LSN, &FRESH).unwrap();
+        let ends = [top, sub].map(|xid| again.txns.committed(xid).unwrap());
+        assert_eq!(ends[0], ends[1]);
+    }
+}

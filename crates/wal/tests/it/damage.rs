@@ -41,6 +41,27 @@ fn read_all(disk: &Arc<SimDisk>) -> Result<usize, base::Error> {
     Ok(n)
 }
 
+/// The first record past what another reader has found whole may have come to be there since, in part.
+#[test]
+fn what_is_trusted_ends_where_it_is_said_to() {
+    let disk = SimDisk::new(1);
+    let ends = log(&disk);
+    let file = disk.open("wal/000000010000000000000001", OpenMode::Existing).unwrap();
+    let mut last = vec![0; (ends[6].0 - ends[5].0) as usize];
+    file.read_at(&mut last, ends[5].0 - FIRST_LSN.0).unwrap();
+    last[40] ^= 1;
+    file.write_at(&last, ends[5].0 - FIRST_LSN.0).unwrap();
+    for (trusted, read) in [(FIRST_LSN, 5), (ends[5], 5), (ends[6], 6)] {
+        let reader = Reader::new(disk.clone() as Arc<dyn Disk>, "wal", FIRST_LSN, 1);
+        let mut reader = reader.trusting(trusted);
+        let mut n = 0;
+        while matches!(reader.next_raw(), Ok(Some(_))) {
+            n += 1;
+        }
+        assert_eq!(n, read, "trusting up to {trusted}");
+    }
+}
+
 #[test]
 fn a_tail_torn_at_any_byte() {
     let disk = SimDisk::new(1);
