@@ -393,3 +393,19 @@ fn a_commit_whose_sync_failed_is_left_open() {
         assert_eq!(ends[0], ends[1]);
     }
 }
+
+/// A file goes when the commit that drops it is durable, whether or not its transaction would have waited for that.
+#[test]
+fn a_file_whose_drop_is_not_durable_stays() {
+    let disk = SimDisk::new(11);
+    let server = start(&disk, FIRST_LSN, &FRESH).unwrap();
+    let backend = server.txns.register_backend(BackendKind::Client);
+    let t = server.txns.begin(&backend);
+    let xid = t.xid().unwrap();
+    log_something(&server, xid);
+    t.remove_on_commit(RelationId { database: Oid(1), file_number: 7 });
+    disk.fail_sync(0);
+    t.commit(CommitExtras { sync: false, ..CommitExtras::default() }).unwrap_err();
+    assert_eq!(server.txns.status(xid).unwrap(), XidStatus::InProgress);
+    assert!(server.removed.lock().unwrap().is_empty());
+}
