@@ -471,12 +471,16 @@ impl Ddl<'_> {
     /// # Errors
     /// `42501`, `42704`; I/O.
     pub(super) fn set_type_owner(&mut self, name: &ObjectName, owner: &RoleName) -> Result<()> {
-        let mut row = self.whole_type(name)?;
         let owner = self.role(owner)?;
         super::lock_role(self.state(), owner)?;
-        if owner == row.oid("typowner") {
+        // Who changes nothing need not own it.
+        if let Some(row) = self.find_type(name)?
+            && matches!(row.char("typtype"), b'e' | b'd')
+            && row.oid("typowner") == owner
+        {
             return Ok(());
         }
+        let mut row = self.whole_type(name)?;
         self.check_may_own_in(owner, row.oid("typnamespace"))?;
         let (old, new) = super::grant::owner_names(self.state(), row.oid("typowner"), owner)?;
         super::grant::hand_over(&mut row, "typacl", &old, &new);

@@ -355,12 +355,13 @@ impl Ddl<'_> {
                 SqlError::new(error, format!("{found} \"{}\" does not exist", name.name)).into()
             );
         };
+        // As in PostgreSQL, which asks nobody who changes nothing.
+        if row.oid(column) == owner {
+            return Ok(());
+        }
         let me = state.current_user.borrow().oid;
         if !state.is_superuser() && !crate::acl::roles_of(state, me)?.contains(&row.oid(column)) {
             bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {found} {}", name.name);
-        }
-        if row.oid(column) == owner {
-            return Ok(());
         }
         self.check_may_own(owner)?;
         match kind {

@@ -531,12 +531,13 @@ impl Ddl<'_> {
         name: &ObjectName,
         owner: &RoleName,
     ) -> Result<()> {
-        let mut row = self.own_statistics(name)?;
         let owner = self.role(owner)?;
         super::lock_role(self.state(), owner)?;
-        if owner == row.oid("stxowner") {
+        // Who changes nothing need not own it.
+        if self.find_statistics(name)?.is_some_and(|row| row.oid("stxowner") == owner) {
             return Ok(());
         }
+        let mut row = self.own_statistics(name)?;
         self.check_may_own_in(owner, row.oid("stxnamespace"))?;
         row.set("stxowner", Datum::Oid(owner));
         self.update_statistics(&row)

@@ -367,3 +367,31 @@ fn a_role_s_rights_are_looked_up_once() {
     let plan = s.run("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM t");
     assert!(plan.ends_with("\nBuffers: shared hit=1"), "{plan}");
 }
+
+/// Who says that something is to be owned by whom it is owned by already need not own it.
+#[test]
+fn an_owner_that_stays_the_same_is_anybodys_to_name() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE ROLE own; CREATE ROLE other; CREATE SCHEMA sc AUTHORIZATION own",
+        "CREATE TYPE e AS ENUM ('a'); CREATE DOMAIN d AS int; CREATE TABLE t (a int, b int)",
+        "CREATE STATISTICS st ON a, b FROM t",
+    ]);
+    s.check(&[
+        ("SET ROLE other", ""),
+        ("ALTER SCHEMA sc OWNER TO own", ""),
+        ("ALTER TYPE e OWNER TO postgres", ""),
+        ("ALTER DOMAIN d OWNER TO postgres", ""),
+        ("ALTER STATISTICS st OWNER TO postgres", ""),
+        ("ALTER DATABASE postgres OWNER TO postgres", ""),
+        ("ALTER TABLE t OWNER TO postgres", "42501 must be owner of table t"),
+        ("ALTER SCHEMA sc OWNER TO other", "42501 must be owner of schema sc"),
+        ("ALTER TYPE e OWNER TO other", "42501 must be owner of type e"),
+        ("ALTER DOMAIN d OWNER TO other", "42501 must be owner of type d"),
+        ("ALTER STATISTICS st OWNER TO other", "42501 must be owner of statistics object st"),
+        ("ALTER DATABASE postgres OWNER TO other", "42501 must be owner of database postgres"),
+        ("ALTER TYPE nosuch OWNER TO postgres", "42704 type \"nosuch\" does not exist"),
+        ("ALTER TYPE nosuch OWNER TO nobody", "42704 role \"nobody\" does not exist"),
+    ]);
+}
