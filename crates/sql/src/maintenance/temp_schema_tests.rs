@@ -1,27 +1,10 @@
 //! Schemas of temporary tables: how many there are, and what becomes of those that nobody uses.
 
 use super::autovacuum::launcher;
-use super::tests::{cluster, connect, int, run};
-use crate::cluster::Cluster;
-use base::settings::{ServerSettings, Value};
-use engine::{Engine, EngineOptions};
-use std::sync::Arc;
+use super::tests::{cluster, connect, int, lost, run};
 
 const SCHEMAS: &str = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'pg\\_temp\\_%'";
 const LEFT: &str = "SELECT count(*) FROM pg_class WHERE relname LIKE 'left%'";
-
-/// The cluster as it is after the server was lost.
-fn lost(folder: &tempfile::TempDir, cluster: Arc<Cluster>) -> Arc<Cluster> {
-    let engine = Arc::clone(cluster.engine());
-    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
-    engine.stop_at_once();
-    drop((engine, cluster));
-    let disk = disk::os(folder.path().to_path_buf()).unwrap();
-    let settings = Arc::new(ServerSettings::new());
-    settings.set_internal("shared_buffers", Value::Int(2048));
-    let options = EngineOptions { background: false, ..EngineOptions::new(Arc::clone(&settings)) };
-    Cluster::new(Engine::open(disk, options).unwrap(), settings).unwrap()
-}
 
 /// Sessions that end leave their schemas to the next: a pool that connects anew all day does not fill `pg_namespace`.
 #[test]

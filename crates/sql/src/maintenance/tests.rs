@@ -71,6 +71,19 @@ pub(super) fn cluster() -> (tempfile::TempDir, Arc<Cluster>) {
     (folder, Cluster::new(engine, settings).unwrap())
 }
 
+/// The cluster as it is after the server was lost.
+pub(super) fn lost(folder: &tempfile::TempDir, cluster: Arc<Cluster>) -> Arc<Cluster> {
+    let engine = Arc::clone(cluster.engine());
+    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
+    engine.stop_at_once();
+    drop((engine, cluster));
+    let disk = disk::os(folder.path().to_path_buf()).unwrap();
+    let settings = Arc::new(ServerSettings::new());
+    settings.set_internal("shared_buffers", Value::Int(2048));
+    let options = EngineOptions { background: false, ..EngineOptions::new(Arc::clone(&settings)) };
+    Cluster::new(Engine::open(disk, options).unwrap(), settings).unwrap()
+}
+
 pub(super) fn connect(cluster: &Arc<Cluster>) -> Session {
     Session::internal(cluster, "postgres", BackendKind::Client).unwrap()
 }
@@ -594,15 +607,7 @@ fn temporary_tables_that_a_crash_left_are_dropped() {
         run(&mut s, &format!("INSERT INTO left{n} (b) VALUES (repeat('x', 9000))"));
         run(&mut s, &format!("CREATE TEMP VIEW v{n} AS SELECT a FROM left{n}"));
     }
-    let engine = Arc::clone(cluster.engine());
-    engine.wal.flush(engine.wal.insert_lsn()).unwrap();
-    engine.stop_at_once();
-    drop((engine, cluster));
-    let disk = disk::os(folder.path().to_path_buf()).unwrap();
-    let settings = Arc::new(ServerSettings::new());
-    settings.set_internal("shared_buffers", Value::Int(2048));
-    let options = EngineOptions { background: false, ..EngineOptions::new(Arc::clone(&settings)) };
-    let cluster = Cluster::new(Engine::open(disk, options).unwrap(), settings).unwrap();
+    let cluster = lost(&folder, cluster);
     let mut s = connect(&cluster);
     let temporary =
         "SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND relname ~ '^(left|v|own)'";
