@@ -200,7 +200,7 @@ pub fn is_superuser(state: &SessionState, role: Oid) -> Result<bool> {
             return Ok(current.superuser);
         }
     }
-    Standing::of(state, role)?.superuser(state)
+    Standing::of(state, role).superuser(state)
 }
 
 /// May `role` connect to the database of this `pg_database` row? While nothing is said of it everybody may.
@@ -228,7 +228,7 @@ pub fn privileges(
     if is_superuser(state, role)? {
         return Ok(u32::MAX);
     }
-    let standing = Standing::of(state, role)?;
+    let standing = Standing::of(state, role);
     let Some(acl) = acl else {
         let owns = standing.roles(state)?.contains(&owner);
         return Ok(if owns { u32::MAX } else { public_default });
@@ -350,7 +350,7 @@ fn with_predefined(
     if held == u32::MAX {
         return Ok(held);
     }
-    let standing = Standing::of(state, role)?;
+    let standing = Standing::of(state, role);
     let roles = standing.roles(state)?;
     let of_role = predefined.iter().filter(|(name, _)| roles.contains(name));
     Ok(of_role.fold(held, |bits, (_, more)| bits | more))

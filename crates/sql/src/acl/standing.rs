@@ -46,11 +46,8 @@ fn once<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
 }
 
 impl Standing {
-    /// That of `role`.
-    ///
-    /// # Errors
-    /// None so far: it is looked up when it is asked for.
-    pub(super) fn of(state: &SessionState, role: Oid) -> Result<Rc<Standing>> {
+    /// That of `role`, which is looked up when it is asked for.
+    pub(super) fn of(state: &SessionState, role: Oid) -> Rc<Standing> {
         let unknown = || {
             Rc::new(Standing {
                 role,
@@ -60,14 +57,14 @@ impl Standing {
             })
         };
         if state.roles_changed.get() {
-            return Ok(unknown());
+            return unknown();
         }
         let now = state.cluster.role_changes();
         let mut known = state.known_roles.borrow_mut();
         if known.as_of != now || known.known.len() >= MOST && !known.known.contains_key(&role) {
             *known = KnownRoles { as_of: now, known: HashMap::new() };
         }
-        Ok(Rc::clone(known.known.entry(role).or_insert_with(unknown)))
+        Rc::clone(known.known.entry(role).or_insert_with(unknown))
     }
 
     /// Is it a superuser?
