@@ -4,7 +4,7 @@
 //! small and large pools, empty and full of another table's pages. Then the server is killed, and the time
 //! until it lets a client in again is its redo.
 
-use super::turns;
+use super::{there_and_back, turns};
 use crate::Result;
 use crate::client::Client;
 use crate::measure::seconds;
@@ -91,7 +91,9 @@ pub fn run(
         subject.save()?;
     }
     for round in 0..plan.rounds {
-        for (place, pool) in pools.iter().enumerate().filter(|(at, _)| round == 0 || ends(*at)) {
+        let some: Vec<(usize, &Pool)> =
+            pools.iter().enumerate().filter(|(at, _)| round == 0 || ends(*at)).collect();
+        for &(place, pool) in there_and_back(&some, round) {
             for full in fills.iter().filter(|full| !**full || ends(place)) {
                 for (work, figures) in WORKS {
                     for at in turns(&subjects, round) {

@@ -4,7 +4,7 @@
 //! OFF have the same work. Beside the published table, two variants: a second index on text in random order, and the
 //! table read once between UPDATE and VACUUM, so that pruning on access came first.
 
-use super::{notices, record, turns};
+use super::{notices, record, there_and_back, turns};
 use crate::plan::{Plan, Progress};
 use crate::results::{Bound, Experiment, Figure, Results, figure as f};
 use crate::subject::{self, Fresh, Subject};
@@ -111,7 +111,7 @@ pub fn run(
             // The shares that nothing is wanted of, once and of the published table.
             let all = round == 0 && variant.name.is_empty();
             for n in if all { percents } else { some } {
-                for mode in ["on", "off"] {
+                for mode in there_and_back(&["on", "off"], round) {
                     for at in turns(&subjects, round) {
                         let subject = &mut subjects[at];
                         let label = &subject.label;

@@ -3,7 +3,7 @@
 //! pgbench's own transactions with and without a snapshot held open; the same sums read through it before and
 //! after must agree.
 
-use super::{record, taken, turns};
+use super::{record, taken, there_and_back, turns};
 use crate::Result;
 use crate::load::{self, Load, quantile_ms};
 use crate::plan::{Plan, Progress};
@@ -72,7 +72,7 @@ pub fn run(
         subject.save()?;
     }
     for round in 0..plan.rounds {
-        for x in [WITHOUT, WITH] {
+        for &x in there_and_back(&[WITHOUT, WITH], round) {
             for at in turns(&subjects, round) {
                 let subject = &mut subjects[at];
                 let length = length(subject);

@@ -122,6 +122,13 @@ fn turns(subjects: &[Subject], round: usize) -> impl Iterator<Item = usize> + us
     (0..subjects.len()).map(move |turn| (round + turn) % count)
 }
 
+/// Every other round backward, so that none always comes after the same: a disk that the turn before had much written to is slower,
+/// and so is a cloud's once its burst is used up.
+fn there_and_back<T>(list: &[T], round: usize) -> impl Iterator<Item = &T> {
+    let last = list.len().saturating_sub(1);
+    (0..list.len()).map(move |n| &list[if round.is_multiple_of(2) { n } else { last - n }])
+}
+
 /// Records each of a turn's figures that there is.
 fn record(e: &mut Experiment, server: &str, x: &str, figures: &[(Figure, Option<f64>)]) {
     for (figure, value) in figures {
@@ -209,5 +216,13 @@ mod tests {
         assert_eq!(seen.into_inner(), ["two three", "three", ""]);
         // Nothing was measured.
         assert_eq!(results, Results::default());
+    }
+
+    #[test]
+    fn every_other_round_goes_backward() {
+        let orders = [0, 1, 2]
+            .map(|round| there_and_back(&["without", "with"], round).copied().collect::<Vec<_>>());
+        assert_eq!(orders, [["without", "with"], ["with", "without"], ["without", "with"]]);
+        assert_eq!(there_and_back::<u8>(&[], 1).next(), None);
     }
 }

@@ -7,7 +7,7 @@
 //! # Invariants
 //! As many jobs are there at the end as at the beginning, and the snapshot sees those that it saw.
 
-use super::{record, taken, turns};
+use super::{record, taken, there_and_back, turns};
 use crate::Result;
 use crate::load::{self, Load, quantile_ms};
 use crate::measure::count;
@@ -62,7 +62,7 @@ pub fn run(
         subject.save()?;
     }
     for round in 0..plan.rounds {
-        for x in [WITHOUT, WITH] {
+        for &x in there_and_back(&[WITHOUT, WITH], round) {
             for at in turns(&subjects, round) {
                 let subject = &mut subjects[at];
                 progress.step(&format!("{}: {x} an idle snapshot", subject.label), seconds);

@@ -5,7 +5,7 @@
 //! strace, since that takes time; the others are timed. The last turns leave the VACUUM to autovacuum, and read in
 //! the server's log what it did.
 
-use super::{notices, record, turns};
+use super::{notices, record, there_and_back, turns};
 use crate::client::Client;
 use crate::plan::{Plan, Progress};
 use crate::results::{Bound, Experiment, Figure, Results, figure as f};
@@ -145,12 +145,6 @@ fn warm_up(
         one(subject, Way::Hand(name, value), rows, how, &mut unrecorded, build)?;
     }
     Ok(())
-}
-
-/// Every other round backward, so that none always comes after the same: a disk that the turn before had much written to is slower.
-fn there_and_back<T>(list: &[T], round: usize) -> impl Iterator<Item = &T> {
-    let last = list.len() - 1;
-    (0..list.len()).map(move |n| &list[if round.is_multiple_of(2) { n } else { last - n }])
 }
 
 /// The published steps; the table goes first, for a server that ran them before.

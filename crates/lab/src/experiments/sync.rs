@@ -4,7 +4,7 @@
 //! the server's own count to the end of the next CHECKPOINT (so that what was put off counts too), and strace's in
 //! turns of their own.
 
-use super::{notices, record, turns};
+use super::{notices, record, there_and_back, turns};
 use crate::counters::{VACUUM_WRITES, WAL_BYTES, WAL_SYNCS};
 use crate::plan::{Plan, Progress};
 use crate::results::{Bound, Experiment, Figure, Results, figure as f};
@@ -53,7 +53,7 @@ pub fn run(
     }
     for round in 0..rounds {
         let traced = plan.trace && round == plan.rounds;
-        for limit in LIMITS {
+        for limit in there_and_back(LIMITS, round) {
             for at in turns(&subjects, round) {
                 let subject = &mut subjects[at];
                 progress.step(&format!("{}: VACUUM at {}", subject.label, limit.0), 1);
