@@ -46,7 +46,7 @@ pub(crate) fn open_files_allowed() -> usize {
             limit.rlim_cur = wanted;
         }
     }
-    (limit.rlim_cur / 2).clamp(64, 16_384) as usize
+    (limit.rlim_cur / 2).clamp(16, 16_384) as usize
 }
 
 /// Whether a relation's changes outlive a crash, or its session.

@@ -104,6 +104,10 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 impl BufferPool {
     /// Calls `hook` once if a sync (or the cutting of a file) fails; the server should stop then.
     pub fn on_failure(&self, hook: impl Fn(&str) + Send + Sync + 'static) {
@@ -140,6 +144,15 @@ impl Pool {
     }
 
     pub(crate) fn open_file(
+        &self,
+        relation: &Arc<Relation>,
+        fork: Fork,
+        create: bool,
+    ) -> Result<Arc<dyn File>> {
+        self.making_room(|| self.try_open_file(relation, fork, create))
+    }
+
+    fn try_open_file(
         &self,
         relation: &Arc<Relation>,
         fork: Fork,
@@ -182,6 +195,37 @@ impl Pool {
         Ok(file)
     }
 
+    /// Tries again once files are closed if the process, or the system, has no descriptor left: sessions, sorts and the log want some as
+    /// well. Holds no file's lock while it closes others.
+    fn making_room<T>(&self, open: impl Fn() -> Result<T>) -> Result<T> {
+        const TRIES: usize = 8;
+        for _ in 1..TRIES {
+            match open() {
+                Err(Error::Io { what, source }) if is_out_of_descriptors(&source) => {
+                    if self.close_least_used() == 0 {
+                        return Err(Error::Io { what, source });
+                    }
+                    let message = format!("out of file descriptors: {source}; release and retry");
+                    base::log::write(base::log::Level::Log, &message);
+                }
+                other => return other,
+            }
+        }
+        open()
+    }
+
+    /// Closes some of the open files, those on the list the longest; says how many.
+    fn close_least_used(&self) -> usize {
+        const AT_ONCE: usize = 16;
+        let mut closed = 0;
+        while closed < AT_ONCE {
+            let Some((weak, fork)) = self.files.open.lock().pop_front() else { break };
+            let Some(relation) = weak.upgrade() else { continue };
+            closed += usize::from(relation.fork(fork).file.lock().take().is_some());
+        }
+        closed
+    }
+
     fn note_open(&self, relation: &Arc<Relation>, fork: Fork) {
         let mut to_close = Vec::new();
         {
@@ -215,9 +259,10 @@ impl Pool {
         let state = relation.fork(fork);
         let _extension = state.extension.lock();
         let path = relation.path(fork);
-        let file = self
-            .create_file(&path, OpenMode::CreateNew)
-            .map_err(|e| Error::io(format!("could not create file \"{path}\""), e))?;
+        let file = self.making_room(|| {
+            self.create_file(&path, OpenMode::CreateNew)
+                .map_err(|e| Error::io(format!("could not create file \"{path}\""), e))
+        })?;
         *state.file.lock() = Some(file);
         state.len.store(0, Ordering::Release);
         self.note_open(relation, fork);

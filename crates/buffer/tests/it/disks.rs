@@ -65,7 +65,7 @@ fn a_flush_that_fails_leaves_its_file_to_be_synced() {
             operation: Operation::Name,
             path_contains: "base/5/1".to_owned(),
             after: 0,
-            error: libc::EMFILE,
+            error: libc::EACCES,
             once: true,
         });
         taken.release();
@@ -89,7 +89,7 @@ fn a_file_that_does_not_open_is_synced_later() {
         operation: Operation::Name,
         path_contains: "base/5/10".to_owned(),
         after: 0,
-        error: libc::EMFILE,
+        error: libc::EACCES,
         once: true,
     });
     let before = bed.disk.counts().dir_syncs;
@@ -312,6 +312,31 @@ fn a_failed_cut_is_final() {
     bed.disk.heal();
     assert!(bed.pool.failure().unwrap().contains("could not truncate file"));
     assert!(rel.extend_one(Main, &mut Strategy::Normal).is_err());
+}
+
+/// Sessions, sorts and the log took the last descriptors: files that are open make room for one to be opened, or made.
+#[test]
+fn open_files_make_room_where_descriptors_run_out() {
+    let mut config = config(64);
+    config.open_files_max = 8;
+    let bed = bed_with(config);
+    let first = filled(&bed, 1, 1);
+    (2..30).for_each(|n| drop(filled(&bed, n, 1)));
+    bed.checkpoint();
+    for path in ["base/5/1", "base/5/50"] {
+        bed.disk.inject(Fault {
+            operation: Operation::Name,
+            path_contains: path.to_owned(),
+            after: 0,
+            error: libc::EMFILE,
+            once: true,
+        });
+    }
+    fill(&pin(&first, 0), 7, 7);
+    bed.checkpoint();
+    filled(&bed, 50, 1);
+    bed.checkpoint();
+    assert_eq!(on_disk(&bed, &first, Main, 0).bytes()[32], 7);
 }
 
 /// No file can be opened just now: a truncation is refused before it has done anything.
