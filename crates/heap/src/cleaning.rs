@@ -268,8 +268,13 @@ impl Heap {
         options: &PruneOptions,
         horizon: &Horizon,
     ) -> Result<(PruneDone, PageFindings)> {
-        let mut planned = self.plan(guard, guard.block(), options, horizon)?;
+        // Most of its dead are listed, and go; the others alone keep their keys.
+        let keyless = PruneOptions { kept_attributes: 0, ..*options };
+        let mut planned = self.plan(guard, guard.block(), &keyless, horizon)?;
         planned.free(guard, cleaned, options.map_bits);
+        if let Some(desc) = &self.options.dead_keys {
+            planned.plan.keep_keys(guard, desc, options.kept_attributes);
+        }
         Ok(self.prune_as_planned(guard, map, planned, options))
     }
 }
