@@ -3,7 +3,7 @@
 //! # Purpose
 //! Search, insert, split, build, scan, bulk and retail deletion, page deletion and replay of Lehman–Yao trees.
 //! Where to look: a search goes down (`tree`), an entry goes in (`insert`), a page splits (`split`, `split_point`), room
-//! is made without a split (`dedup`; what VACUUM will look for in vain: `early`), a range is read (`scan`; leaves of rows that are gone are passed over: `gone`), an index is made at once (`build`, `sort`) or anew beside the old one in its file (`rebuild`), dead entries go
+//! is made without a split (`dedup`; what VACUUM will look for in vain: `early`), a range is read (`scan`; leaves of rows that are gone are passed over: `gone`), an index is made at once (`build`, `sort`) or anew beside the old one in its file (`rebuild`; `extent`, where that gets shorter), dead entries go
 //! (`vacuum`, `retail`, `removal`), an empty page goes (`delete_page`; `tidy`, where a scan finds it), a page is changed and logged (`log`, `apply`), a tree is checked (`verify`, `verify_live`).
 //!
 //! # Layout
@@ -31,6 +31,7 @@ mod build;
 mod dedup;
 mod delete_page;
 mod early;
+mod extent;
 mod gone;
 mod insert;
 mod log;
@@ -56,6 +57,7 @@ mod verify_live;
 
 pub use bounds::{Condition, ScanBounds, ScanEdge};
 pub use build::BuildOutcome;
+pub use extent::Extent;
 pub use insert::{InsertOutcome, KeyConflict, Liveness, TupleLiveness, UniqueCheck};
 pub use log::{Change, redo};
 pub use rebuild::Rebuilt;

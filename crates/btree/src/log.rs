@@ -14,6 +14,7 @@ use crate::removal::Removal;
 use crate::tree::{Btree, WritePage};
 use base::{Error, Result, Xid};
 use buffer::{RedoPage, RedoPages};
+use page::btree::{self as layout, Bytes};
 use wal::{BlockFlags, CriticalSection, Record, RecordBuilder, ResourceManager};
 
 /// Kinds of records.
@@ -167,13 +168,24 @@ pub fn redo(record: &Record, pages: &dyn RedoPages) -> Result<()> {
     // All blocks stay latched until the last is done, as when the change was made.
     let mut held = Vec::with_capacity(record.blocks.len());
     for block in &record.blocks {
+        let apply = |bytes: &mut Bytes| {
+            apply::apply(bytes, &block.data).map_err(|what| {
+                let kind = Change::name(record.info);
+                Error::corrupt(block.tag, format!("redo of {kind} at {}: {what}", record.lsn))
+            })
+        };
+        // What the record makes anew is made beside the page that is there, which one that makes no sense leaves as it was.
+        let mut made = None;
+        if block.will_init && !block.apply_image && pages.has(block.tag) {
+            apply(made.insert([0; layout::SIZE]))?;
+        }
         match pages.redo_page(record, block.id)? {
             RedoPage::Apply(mut page) => {
+                match &made {
+                    Some(made) => *page.bytes_mut() = *made,
+                    None => apply(page.bytes_mut())?,
+                }
                 page.mark_dirty();
-                apply::apply(page.bytes_mut(), &block.data).map_err(|what| {
-                    let kind = Change::name(record.info);
-                    Error::corrupt(block.tag, format!("redo of {kind} at {}: {what}", record.lsn))
-                })?;
                 page.set_lsn(record.end_lsn);
                 held.push(page);
             }

@@ -4,14 +4,16 @@
 //!
 //! # Invariants
 //! A leaf is where a bound belongs if its first entry comes before the bound, and its high key does not: that the page says itself, whatever
-//! became of it since, so nothing but its number is kept, and no pin. A leaf of a tree that another took the place of says so no more.
+//! became of it since, so nothing but its number is kept, and no pin. A leaf of a tree that another took the place of says so no more. Of a file that was
+//! cut it may not be there, or, the file having grown again, be nothing yet (`extent`).
 //!
 //! # Differs from PostgreSQL
 //! It keeps an array's elements within one scan, and steps on to the next element on the leaf; other scans that start again go down from the root.
 
 use crate::schema::Bound;
 use crate::tree::{Btree, ReadPage};
-use base::{BlockNumber, Result};
+use base::{BlockNumber, Fork, Result};
+use buffer::Strategy;
 use page::btree::NO_BLOCK;
 use std::cmp::Ordering;
 
@@ -60,8 +62,15 @@ impl Nearby {
 
 /// `block`, or the page to its right, if `bound` belongs there.
 fn leaf_of(tree: &Btree, block: BlockNumber, bound: &Bound<'_>) -> Result<Option<ReadPage>> {
-    let page = tree.read(block)?;
+    let Some(pinned) = tree.rel.try_pin(Fork::Main, block, &mut Strategy::Normal)? else {
+        return Ok(None);
+    };
+    let page = ReadPage { guard: pinned.into_read(), block };
     let view = page.view();
+    if view.is_new() {
+        return Ok(None);
+    }
+    tree.check(view, block)?;
     let first = view.first_data();
     let is_before = |offset| tree.schema.compare(bound, view.item(offset)) == Ordering::Greater;
     if view.is_ignored() || !view.is_leaf() || view.count() < first || !is_before(first) {

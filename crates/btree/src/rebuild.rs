@@ -4,7 +4,7 @@
 //!
 //! # Layout
 //! Each page says which *generation* of the tree it belongs to, and the meta page which generation is the index. The new tree is built
-//! of free pages and of new ones at the file's end, under a generation that no page has. One record then changes the meta page
+//! of free pages, those nearest to the file's beginning first, and of new ones at its end, under a generation that no page has. One record then changes the meta page
 //! ([`Change::Switch`]): from there on searches begin in the new tree.
 //!
 //! # Invariants
@@ -104,6 +104,7 @@ impl Btree {
             Err(e) => return Err(e),
         };
         let retired = meta.filter(|meta| self.are_retired_free(meta));
+        let oldest = self.context.horizons.oldest_scan(self.rel.id().database).0;
         let mut strategy = Strategy::bulk_read(&self.context.pool);
         let (mut damaged, mut zeroed) = (Vec::new(), Vec::new());
         let mut used = [false; 256];
@@ -126,11 +127,13 @@ impl Btree {
             } else if !view.is_sane() || view.has(layout::META) {
                 damaged.push(block);
             } else if view.has(layout::DELETED) {
-                free.insert((view.deleted_xid(), block));
+                // What is free by now is so whatever else is: by its place alone it is told which is taken first.
+                let since = view.deleted_xid();
+                free.insert((if since < oldest { 0 } else { since }, block));
             } else if let Some(meta) = retired
                 && view.generation() != meta.generation
             {
-                free.insert((meta.retired_xid, block));
+                free.insert((0, block));
                 self.retire(self.write_pinned(page.unlock()), meta.retired_xid);
             } else {
                 used[usize::from(view.generation().0)] = true;

@@ -2,7 +2,8 @@
 //!
 //! # WAL and replay
 //! Every change is made by the function in `apply` or `prune` that made it the first time. A page whose LSN
-//! is not older than the record has the change already (the pool says so).
+//! is not older than the record has the change already (the pool says so). A page that the record makes anew is made beside the one that is there, which a
+//! record that makes no sense leaves as it was.
 
 use crate::apply::{self, Actor, Body};
 use crate::prune::apply_prune;
@@ -13,7 +14,7 @@ use crate::record::{
 use crate::visibility_map::{ALL_FROZEN, ALL_VISIBLE};
 use base::{BlockNumber, CommandId, Error, Result, Tid, Xid};
 use buffer::{OwnedWriteGuard, RedoPages, RelationHandle};
-use page::visibility;
+use page::{Page, visibility};
 use wal::Record;
 
 /// Replays one record of the heap's resource manager on those of its pages that are `pages`'.
@@ -44,9 +45,13 @@ pub fn truncate_maps(rel: &RelationHandle, len: BlockNumber) -> Result<()> {
     crate::VisibilityMap::new(rel.clone()).truncate(len)
 }
 
-fn wrong(rec: &Record, guard: &OwnedWriteGuard) -> Error {
-    let kind = record::name(rec.info);
-    Error::corrupt(guard.tag(), format!("heap record {kind} at {} does not fit the page", rec.lsn))
+fn wrong(rec: &Record, id: u8) -> Error {
+    let what =
+        format!("heap record {} at {} does not fit the page", record::name(rec.info), rec.lsn);
+    match rec.block(id) {
+        Some(block) => Error::corrupt(block.tag, what),
+        None => Error::corrupt_file(what),
+    }
 }
 
 fn done(rec: &Record, mut guard: OwnedWriteGuard) {
@@ -54,10 +59,32 @@ fn done(rec: &Record, mut guard: OwnedWriteGuard) {
     guard.set_lsn(rec.end_lsn);
 }
 
-/// Who made the change; the page must be able to hold its XID, as it did when the record was made.
-fn actor(rec: &Record, guard: &OwnedWriteGuard) -> Result<Actor> {
-    if page::tuple::xid_to_offset(guard.xid_base(), rec.xid).is_none() {
-        return Err(wrong(rec, guard));
+/// Changes the record's page `id`, if it is `pages`' and has not been changed yet.
+fn change(
+    rec: &Record,
+    pages: &dyn RedoPages,
+    id: u8,
+    f: impl FnOnce(&mut Page) -> Result<()>,
+) -> Result<()> {
+    let block = rec.block(id);
+    if block.is_some_and(|b| b.will_init && !b.apply_image && pages.has(b.tag)) {
+        let mut made = Page::new_zeroed();
+        f(&mut made)?;
+        if let Some(mut guard) = pages.redo_page(rec, id)?.into_apply() {
+            *guard.bytes_mut() = *made.bytes();
+            done(rec, guard);
+        }
+    } else if let Some(mut guard) = pages.redo_page(rec, id)?.into_apply() {
+        f(&mut guard)?;
+        done(rec, guard);
+    }
+    Ok(())
+}
+
+/// Who made the change; the page, the record's `id`, must be able to hold its XID, as it did when the record was made.
+fn actor(rec: &Record, page: &Page, id: u8) -> Result<Actor> {
+    if page::tuple::xid_to_offset(page.xid_base(), rec.xid).is_none() {
+        return Err(wrong(rec, id));
     }
     Ok(Actor { xid: rec.xid, cid: CommandId(0), combo: false })
 }
@@ -97,22 +124,22 @@ fn insert(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let mut d = Decoder(&rec.data);
     let offset = d.offset()?;
     let flags = d.u8()?;
-    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
+    change(rec, pages, HEAP, |page| {
         if flags & F_INIT != 0 {
-            apply::init(&mut guard, Xid(d.u64()?));
+            apply::init(page, Xid(d.u64()?));
         }
         if flags & F_CLEAR != 0 {
-            guard.set_all_visible(false);
+            page.set_all_visible(false);
         }
         let mut d = Decoder(block_data(rec, HEAP));
         let mut parts = record::tuple_parts(&mut d)?;
         parts.body = Body::whole(d.0);
-        let by = actor(rec, &guard)?;
-        if offset.0 == 0 || !apply::insert(&mut guard, Tid::new(block, offset), &parts, by) {
-            return Err(wrong(rec, &guard));
+        let by = actor(rec, page, HEAP)?;
+        if offset.0 == 0 || !apply::insert(page, Tid::new(block, offset), &parts, by) {
+            return Err(wrong(rec, HEAP));
         }
-        done(rec, guard);
-    }
+        Ok(())
+    })?;
     set_map(rec, pages, MAP, block, 0)
 }
 
@@ -121,30 +148,30 @@ fn multi_insert(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let mut d = Decoder(&rec.data);
     let flags = d.u8()?;
     let frozen = flags & F_FROZEN != 0;
-    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
+    change(rec, pages, HEAP, |page| {
         if flags & F_INIT != 0 {
-            apply::init(&mut guard, Xid(d.u64()?));
+            apply::init(page, Xid(d.u64()?));
         }
         if flags & F_CLEAR != 0 {
-            guard.set_all_visible(false);
+            page.set_all_visible(false);
         }
         let count = d.u16()?;
         let mut bodies = Decoder(block_data(rec, HEAP));
-        let by = actor(rec, &guard)?;
+        let by = actor(rec, page, HEAP)?;
         for n in 1..=count {
             let offset = if flags & F_INIT != 0 { base::OffsetNumber(n) } else { d.offset()? };
             let len = bodies.u16()?;
             let mut parts = record::tuple_parts(&mut bodies)?;
             parts.body = Body::whole(bodies.take(len.into())?);
-            if offset.0 == 0 || !apply::insert(&mut guard, Tid::new(block, offset), &parts, by) {
-                return Err(wrong(rec, &guard));
+            if offset.0 == 0 || !apply::insert(page, Tid::new(block, offset), &parts, by) {
+                return Err(wrong(rec, HEAP));
             }
         }
         if frozen {
-            guard.set_all_visible(true);
+            page.set_all_visible(true);
         }
-        done(rec, guard);
-    }
+        Ok(())
+    })?;
     let bits = if frozen { ALL_VISIBLE | ALL_FROZEN } else { 0 };
     set_map(rec, pages, MAP, block, bits)
 }
@@ -157,7 +184,7 @@ fn delete(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
         if d.u8()? & F_CLEAR != 0 {
             guard.set_all_visible(false);
         }
-        let by = actor(rec, &guard)?;
+        let by = actor(rec, &guard, HEAP)?;
         apply::delete(&mut guard, Tid::new(block, offset), by);
         done(rec, guard);
     }
@@ -173,21 +200,21 @@ fn update(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     let across = rec.block(OLD).is_some();
     if across && let Some(mut guard) = pages.redo_page(rec, OLD)?.into_apply() {
         record::existing(&guard, old_offset)?;
-        let by = actor(rec, &guard)?;
+        let by = actor(rec, &guard, OLD)?;
         if flags & F_CLEAR_OLD != 0 {
             guard.set_all_visible(false);
         }
         apply::update_old(&mut guard, old_offset, new_tid, by, hot, keys);
         done(rec, guard);
     }
-    if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
+    change(rec, pages, HEAP, |page| {
         if flags & F_INIT != 0 {
-            apply::init(&mut guard, Xid(d.u64()?));
+            apply::init(page, Xid(d.u64()?));
         }
         if flags & F_CLEAR != 0 {
-            guard.set_all_visible(false);
+            page.set_all_visible(false);
         }
-        let by = actor(rec, &guard)?;
+        let by = actor(rec, page, HEAP)?;
         let prefix = if flags & F_PREFIX != 0 { usize::from(d.u16()?) } else { 0 };
         let suffix = if flags & F_SUFFIX != 0 { usize::from(d.u16()?) } else { 0 };
         let mut data = Decoder(block_data(rec, HEAP));
@@ -196,21 +223,21 @@ fn update(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
         parts.body = if across {
             Body::whole(data.0)
         } else {
-            record::existing(&guard, old_offset)?;
-            old_body = record::body_on_page(&guard, old_offset).to_vec();
+            record::existing(page, old_offset)?;
+            old_body = record::body_on_page(page, old_offset).to_vec();
             if prefix.max(suffix) > old_body.len() {
-                return Err(wrong(rec, &guard));
+                return Err(wrong(rec, HEAP));
             }
             Body([&old_body[..prefix], data.0, &old_body[old_body.len() - suffix..]])
         };
-        if new_offset.0 == 0 || !apply::insert(&mut guard, new_tid, &parts, by) {
-            return Err(wrong(rec, &guard));
+        if new_offset.0 == 0 || !apply::insert(page, new_tid, &parts, by) {
+            return Err(wrong(rec, HEAP));
         }
         if !across {
-            apply::update_old(&mut guard, old_offset, new_tid, by, hot, keys);
+            apply::update_old(page, old_offset, new_tid, by, hot, keys);
         }
-        done(rec, guard);
-    }
+        Ok(())
+    })?;
     if across {
         let old_block = block_of(rec, OLD)?;
         // One map page for both heap pages is named once, in the old page's role.
@@ -257,7 +284,7 @@ fn shift_base(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let (base, list) = record::decode_rebase(&rec.data)?;
         if !apply::shift_base(&mut guard, base, &list) {
-            return Err(wrong(rec, &guard));
+            return Err(wrong(rec, HEAP));
         }
         done(rec, guard);
     }
@@ -279,7 +306,7 @@ fn in_place(rec: &Record, pages: &dyn RedoPages) -> Result<()> {
     if let Some(mut guard) = pages.redo_page(rec, HEAP)?.into_apply() {
         let offset = Decoder(&rec.data).offset_on(&guard)?;
         if !apply::in_place(&mut guard, offset, block_data(rec, HEAP)) {
-            return Err(wrong(rec, &guard));
+            return Err(wrong(rec, HEAP));
         }
         done(rec, guard);
     }

@@ -24,7 +24,7 @@
 use crate::crew;
 use crate::dead_items::DeadItems;
 use crate::keys::KeyCollector;
-use crate::one_visit::OneVisit;
+use crate::one_visit::{IndexDone, OneVisit};
 use crate::plan::{IndexMethod, VacuumPlan};
 use crate::progress::{Phase, VacuumProgress, add, set};
 use crate::throttle::Throttle;
@@ -518,9 +518,9 @@ impl<'a> IndexPass<'a> {
         Ok(true)
     }
 
-    /// Counts what was removed page by page.
+    /// Counts what was removed page by page; entries may have gone though all their pages were in use then, and nothing was freed.
     pub fn add_one_visit(&mut self, way: &OneVisit<'_>) -> Result<()> {
-        if way.freed == 0 {
+        if way.freed == 0 && way.done.iter().all(IndexDone::is_nothing) {
             return Ok(());
         }
         for (i, done) in way.done.iter().enumerate() {

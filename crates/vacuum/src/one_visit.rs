@@ -80,6 +80,12 @@ pub(crate) struct IndexDone {
     pub pages_deleted: u32,
 }
 
+impl IndexDone {
+    pub fn is_nothing(&self) -> bool {
+        self.removed == 0 && self.pages_deleted == 0
+    }
+}
+
 /// A page that waits.
 struct Waiting {
     chosen: Chosen,

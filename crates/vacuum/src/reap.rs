@@ -58,9 +58,11 @@ impl Pages<'_> {
             in_use.into_iter().try_for_each(|block| {
                 let before = pass.without_entries.len();
                 let done = pass.clean_or_leave(block, &self.dead.of_block(block), strategy);
-                if done.is_err() || pass.without_entries.len() == before {
+                let cleaned = pass.without_entries.len() == before;
+                if done.is_err() || cleaned {
                     reaped.push(block);
                 }
+                add(&progress.heap_blks_vacuumed, u64::from(cleaned));
                 done.map_err(|e| self.vacuuming(e, block))
             })
         });
@@ -98,8 +100,8 @@ impl Pages<'_> {
                     // Of what failed nobody knows how far it came.
                     Ok(true) | Err(_) => reaped.push(block),
                 }
-                cleaned.map_err(|e| vacuuming(e, block))?;
-                add(&progress.heap_blks_vacuumed, 1);
+                let cleaned = cleaned.map_err(|e| vacuuming(e, block))?;
+                add(&progress.heap_blks_vacuumed, u64::from(cleaned));
                 continue;
             }
             if !pass.without_maps {
@@ -138,7 +140,7 @@ impl Pages<'_> {
     }
 }
 
-/// Reaps all dead items of `pass` and forgets them, in as many threads as there are `rings`.
+/// Reaps all dead items of `pass` and forgets them, in as many threads as there are `rings`. Returns how many line pointers are free.
 pub(crate) fn reap(
     leader: &Arc<Backend>,
     pass: &mut HeapPass<'_>,
@@ -147,8 +149,9 @@ pub(crate) fn reap(
     throttle: &mut Throttle,
     progress: &VacuumProgress,
     say: &mut dyn FnMut(String),
-) -> Result<()> {
+) -> Result<u64> {
     progress.enter(Phase::VacuumingHeap);
+    let left_before = pass.without_entries.len();
     let dead = pass.take_dead();
     let blocks: Vec<BlockNumber> = dead.blocks().collect();
     let most = pass.plan.parallel.stretch_blocks.max(1) as usize;
@@ -185,5 +188,14 @@ pub(crate) fn reap(
     rings.extend(idle);
     set(&progress.num_dead_item_ids, 0);
     set(&progress.dead_tuple_bytes, 0);
-    Ok(())
+    Ok(dead.len() - count_left(pass, left_before))
+}
+
+/// Takes what was collected and stays, since its pages were in use, out of the counts; a page's rows are next to each other, from `from` on.
+fn count_left(pass: &mut HeapPass<'_>, from: usize) -> u64 {
+    let left = &pass.without_entries[from..];
+    let pages = left.chunk_by(|a, b| a.block == b.block).count();
+    pass.counts.dead_items -= left.len() as u64;
+    pass.counts.dead_item_pages -= pages as u32;
+    left.len() as u64
 }

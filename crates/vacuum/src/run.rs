@@ -411,10 +411,9 @@ impl<'a> Run<'a> {
             self.pass.keys.leave_alone();
             return self.settle(&dead);
         }
-        self.reaped += self.pass.dead.len();
         base::stop_point!("vacuum.before_reap");
         let (pass, rings) = (&mut self.pass, &mut self.rings);
-        reap::reap(
+        self.reaped += reap::reap(
             self.context.backend,
             pass,
             &relation,
@@ -422,7 +421,8 @@ impl<'a> Run<'a> {
             &mut self.throttle,
             &progress,
             &mut say,
-        )
+        )?;
+        Ok(())
     }
 
     fn settle(&mut self, dead: &DeadItems) -> Result<()> {

@@ -4,6 +4,7 @@ mod build;
 mod cleanup;
 mod concurrency;
 mod early;
+mod extent;
 mod faults;
 mod golden;
 mod gone;

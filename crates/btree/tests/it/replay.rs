@@ -206,3 +206,32 @@ fn damaged_records_are_errors() {
     }
     assert!(refused > 0);
 }
+
+/// A page that a record makes anew is made when the record has made sense: until then what was there stays.
+#[test]
+fn a_record_that_makes_no_sense_leaves_its_page_alone() {
+    let db = Database::new();
+    let schema = schema(vec![text()]);
+    work(&db, &schema, 79, 600, 1500, 500);
+    let copy = Database::new();
+    records(&db).iter().for_each(|record| redo(record, &copy.pool).unwrap());
+    let tree = copy.open(&schema);
+    let mut kinds = HashSet::new();
+    for mut record in records(&db) {
+        let Some(block) = record.blocks.iter_mut().find(|b| b.will_init && b.data.len() > 1) else {
+            continue;
+        };
+        let tag = block.tag;
+        let bytes = || {
+            let normal = &mut buffer::Strategy::Normal;
+            *tree.relation().pin(tag.fork, tag.block, normal).unwrap().read().bytes()
+        };
+        let before = bytes();
+        block.data.pop();
+        redo(&record, &copy.pool).unwrap_err();
+        assert!(bytes() == before, "record {} of {tag}", record.info);
+        kinds.insert(record.info);
+    }
+    assert!(kinds.len() > 2, "{kinds:?}");
+    tree.verify().unwrap();
+}

@@ -58,6 +58,7 @@ mod role;
 mod row_types;
 pub mod schema;
 pub mod sequence;
+pub(crate) mod shrink_catalog;
 pub mod statistics;
 pub mod storage_options;
 pub mod table;

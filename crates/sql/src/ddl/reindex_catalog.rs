@@ -33,7 +33,7 @@ use txn::LockMode;
 use vacuum::UsageMeter;
 
 /// What `pg_class` is to say of an index.
-struct Size {
+pub(super) struct Size {
     index: Arc<Index>,
     entries: u64,
     rows: u64,
@@ -81,7 +81,15 @@ impl Ddl<'_> {
         Ok(!sizes.is_empty() || def.toast.is_some())
     }
 
-    fn rebuild_in_place(&mut self, table: &Arc<Table>, index: &Arc<Index>) -> Result<Size> {
+    /// Builds one index of a catalog, which is locked, anew.
+    ///
+    /// # Errors
+    /// `23505`; I/O; cancellation.
+    pub(super) fn rebuild_in_place(
+        &mut self,
+        table: &Arc<Table>,
+        index: &Arc<Index>,
+    ) -> Result<Size> {
         let state = std::rc::Rc::clone(self.session.state());
         let at = state.progress.of(Command::CreateIndex);
         if let Some(at) = &at {
@@ -125,7 +133,15 @@ impl Ddl<'_> {
     }
 
     /// The TOAST table of a catalog is not in `pg_class`, and nobody locks it: who writes to it writes to the catalog.
-    fn reindex_catalog_toast(&mut self, def: &CatalogDef, toast: Oid, verbose: bool) -> Result<()> {
+    ///
+    /// # Errors
+    /// I/O; cancellation.
+    pub(super) fn reindex_catalog_toast(
+        &mut self,
+        def: &CatalogDef,
+        toast: Oid,
+        verbose: bool,
+    ) -> Result<()> {
         let usage = UsageMeter::start();
         let (tree, sorter) = {
             let state = self.state();

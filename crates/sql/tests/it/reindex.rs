@@ -1,6 +1,6 @@
 //! REINDEX CONCURRENTLY among readers and writers, held at every step, failing, cancelled.
 
-use crate::support::{Connection, Database, waiting};
+use crate::support::{Connection, Database, await_waiter, waiting};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A table with every kind of index, rows out of line, and another that refers to it.
@@ -633,4 +633,47 @@ fn indexes_of_one_table_are_built_anew_one_after_another() {
         });
     }
     verify(&db, &mut s);
+}
+
+/// While an index is built anew whoever reads goes on, by the old ones too, and has to wait for a moment at the end only; whoever writes waits.
+#[test]
+fn readers_go_on_while_indexes_are_built_and_writers_wait() {
+    let db = &Database::new();
+    prepare(db);
+    for (n, statement) in (0..).zip(["REINDEX TABLE r", "REINDEX INDEX r_k"]) {
+        let (mut old, mut reader) = (with_old_plans(db), db.session());
+        for s in [&mut old, &mut reader] {
+            s.run_each(&["SET lock_timeout = '10s'"]);
+        }
+        let armed = base::stop::arm("sql.index.build.sorting");
+        let subject = armed.subject();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(move || subject.run(|| db.session().run(statement)));
+            armed.wait_reached();
+            let write = format!("INSERT INTO r VALUES ({0}, {0}, 0, 0, '', 0)", 20_000 + n);
+            let writer = scope.spawn(move || db.session().run(&write));
+            await_waiter(&mut reader);
+            old.check(&[("EXECUTE by_id(7)", "7"), ("EXECUTE by_k(7)", "7")]);
+            reader.run_each(&["BEGIN", "SET LOCAL enable_seqscan = off"]);
+            reader.check(&[
+                ("SELECT id FROM r WHERE k = 8", "8"),
+                ("SELECT count(*) FROM r WHERE a BETWEEN 1 AND 10", "80"),
+                ("SELECT length(b) FROM r WHERE id = 6", "4200"),
+                ("COMMIT", ""),
+            ]);
+            assert!(!writer.is_finished() && !worker.is_finished(), "{statement}");
+            db.as_after_a_crash(|db| {
+                let mut s = db.session();
+                s.check(&[("SELECT count(*) FROM r WHERE id >= 20000", &n.to_string())]);
+                verify(db, &mut s);
+                s.run_each(&[statement]);
+                verify(db, &mut s);
+            });
+            armed.release();
+            assert_eq!([worker.join().unwrap(), writer.join().unwrap()], ["", ""], "{statement}");
+        });
+        old.check(&[("EXECUTE by_id(7)", "7"), ("EXECUTE by_k(7)", "7")]);
+        old.check(&[(&format!("EXECUTE by_k({})", 20_000 + n), &(20_000 + n).to_string())]);
+        verify(db, &mut old);
+    }
 }

@@ -244,6 +244,31 @@ fn a_page_in_use_in_between_is_left() {
     assert_eq!(left(&w), (0, 1700));
 }
 
+/// Nothing is freed then, but the indexes have lost their entries, and that is told.
+#[test]
+fn entries_are_counted_though_their_only_page_is_in_use() {
+    let w = loaded(2000);
+    w.change(|k| k < 20, None);
+    let held: Arc<Mutex<Option<PinnedPage>>> = Arc::default();
+    let (heap, keeper) = (w.heap.clone(), held.clone());
+    once(&w, move || {
+        let pin = heap.relation().pin(Fork::Main, BlockNumber(0), &mut Strategy::Normal)?;
+        *keeper.lock().unwrap() = Some(pin);
+        Ok(())
+    });
+    let r = w.vacuum(&ON);
+    assert_eq!(
+        (r.counts.missed_dead_tuples, r.counts.dead_items, r.dead_items_removed),
+        (20, 0, 0)
+    );
+    assert_eq!((r.index_scans, methods(&r)), (1, vec![IndexMethod::Retail; 2]));
+    let removed: Vec<u64> = r.indexes.iter().map(|i| i.stats.entries_removed).collect();
+    assert_eq!(removed, [20, 20], "{}", r.text());
+    held.lock().unwrap().take();
+    let r = w.vacuum(&ON);
+    assert_eq!((r.dead_items_removed, left(&w)), (20, (0, 1980)));
+}
+
 /// The vacuum ends before that page has its second turn.
 #[test]
 fn what_has_no_entries_on_a_page_in_use_is_not_missed() {

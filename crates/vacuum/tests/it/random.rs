@@ -7,7 +7,7 @@
 mod verify;
 mod work;
 
-use crate::support::{PADDED_FROM, World, read_row, row};
+use crate::support::{PADDED_FROM, World, left, read_row, row};
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Tid, Xid};
 use btree::{Direction, ScanBounds, ScanOptions};
@@ -207,11 +207,57 @@ impl Test {
                 return;
             }
         }
+        if self.cancels.random_bool(0.3) {
+            self.vacuum_beset(&options);
+        }
         let report = self.w.vacuum(&options);
         self.counts[2] += report.counts.removed_tuples as u32;
         self.nothing_left(&options, &report);
         self.verify();
         self.follow_all();
+    }
+
+    /// A vacuum that finds some pages in use, all the while or since an index has been gone to. Nothing but what is told stays.
+    fn vacuum_beset(&mut self, options: &VacuumOptions) {
+        // Nobody would let those go that it waits for.
+        let options =
+            &VacuumOptions { freeze: false, disable_page_skipping: false, ..options.clone() };
+        let (heap, len) = (self.w.heap.clone(), self.w.heap.len_blocks().unwrap().0);
+        let few = self.cancels.random_range(1..4);
+        let blocks: Vec<u32> = (0..few).map(|_| self.cancels.random_range(0..len.max(1))).collect();
+        let held = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let keeper = held.clone();
+        let pin = move || {
+            let mut held = keeper.lock().unwrap();
+            for block in blocks.iter().filter(|_| held.is_empty()).collect::<Vec<_>>() {
+                let normal = &mut buffer::Strategy::Normal;
+                held.extend(
+                    heap.relation().try_pin(Fork::Main, BlockNumber(*block), normal).unwrap(),
+                );
+            }
+        };
+        if self.cancels.random() {
+            pin();
+        } else {
+            let pin = Arc::new(pin);
+            for hook in [&self.w.between, &self.w.at_pass] {
+                let pin = pin.clone();
+                let called = move |_| {
+                    pin();
+                    Ok(())
+                };
+                *hook.lock().unwrap() = Some(Box::new(called));
+            }
+        }
+        let rows = left(&self.w).1;
+        let report = self.w.vacuum_unchecked(options).unwrap();
+        *self.w.between.lock().unwrap() = None;
+        *self.w.at_pass.lock().unwrap() = None;
+        let gone = rows as u64 - left(&self.w).1 as u64;
+        assert_eq!(report.counts.removed_tuples, gone, "{}: {}", self.context, report.text());
+        held.lock().unwrap().clear();
+        self.w.check();
+        self.verify();
     }
 
     /// A snapshot is kept.

@@ -85,6 +85,8 @@ pub struct World {
     pub remade: u32,
     /// Called when an index has lost the entries of a batch of pages that are being cleaned in one visit, with the index's number.
     pub between: Between,
+    /// Called when an index is about to be read whole, or many of its keys to be looked up.
+    pub at_pass: Between,
     pub orders: Orders,
     /// No page is cleaned in one visit.
     pub two_visits: bool,
@@ -101,20 +103,24 @@ pub type Between = Arc<Mutex<Option<Box<dyn FnMut(usize) -> Result<()> + Send>>>
 pub type Orders = Arc<Mutex<Vec<(usize, f64)>>>;
 
 /// An index that calls `between`, and notes the order of keys.
-struct Watched(usize, Arc<Btree>, Between, Orders);
+struct Watched(usize, Arc<Btree>, Between, Orders, Between);
 
 impl Watched {
     fn in_between(&self) -> Result<()> {
-        let between = self.2.lock().unwrap().take();
-        let Some(mut between) = between else { return Ok(()) };
-        let result = between(self.0);
-        *self.2.lock().unwrap() = Some(between);
+        self.call(&self.2)
+    }
+    fn call(&self, hook: &Between) -> Result<()> {
+        let called = hook.lock().unwrap().take();
+        let Some(mut called) = called else { return Ok(()) };
+        let result = called(self.0);
+        *hook.lock().unwrap() = Some(called);
         result
     }
 }
 
 impl IndexVacuum for Watched {
     fn begin_bulk(&self, threads: u32) -> Result<BulkPass<'_>> {
+        self.call(&self.4)?;
         IndexVacuum::begin_bulk(&*self.1, threads)
     }
     fn add_retail_key(&self, keys: &mut RetailKeys, values: &[Value<'_>], tid: Tid) -> Result<()> {
@@ -125,6 +131,7 @@ impl IndexVacuum for Watched {
     }
     fn begin_retail<'k>(&'k self, keys: &'k mut RetailKeys, threads: u32) -> RetailPass<'k> {
         self.3.lock().unwrap().push((self.0, keys.order()));
+        self.call(&self.4).unwrap();
         IndexVacuum::begin_retail(&*self.1, keys, threads)
     }
     fn retail_batch(
@@ -352,6 +359,7 @@ impl World {
             btrees,
             remade: 0,
             between: Between::default(),
+            at_pass: Between::default(),
             orders: Orders::default(),
             two_visits: false,
             put_off: None,
@@ -542,6 +550,7 @@ impl World {
                         tree.clone(),
                         self.between.clone(),
                         self.orders.clone(),
+                        self.at_pass.clone(),
                     )),
                     keys: self.plain.then(|| self.keys_of(i)),
                 })
@@ -651,6 +660,9 @@ impl World {
         assert_eq!(row.heap_blks_scanned, u64::from(report.pages_before));
         if report.index_scans > 0 && !report.failsafe {
             assert_eq!(row.heap_blks_vacuumed, u64::from(report.counts.dead_item_pages));
+        }
+        if report.text().contains("\nindex scan needed: ") {
+            assert_eq!(report.counts.dead_items, report.dead_items_removed, "{}", report.text());
         }
         if plan.timings.1 {
             let slept = report.delay.as_micros() as u64;
