@@ -138,6 +138,14 @@ pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
     {
         state.roles_changed.set(true);
     }
+    // Names that were looked for may mean something afterwards, or something else.
+    let of_names = ["pg_class", "pg_type", "pg_namespace"];
+    if mode == LockMode::RowExclusive
+        && oid < Oid::FIRST_NORMAL
+        && of_names.iter().any(|name| oid == engine::catalog::defs::by_name(name).oid)
+    {
+        state.catalog.changed(Oid::INVALID);
+    }
     Ok(())
 }
 

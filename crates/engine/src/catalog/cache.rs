@@ -55,12 +55,12 @@ struct Entries {
     stored: FactMap<Oid, Option<RelationId>>,
     /// Table → its indexes; the same.
     indexes: FactMap<Oid, Arc<[Oid]>>,
-    /// (schema, name) → relation.
-    names: HashMap<(Oid, String), Oid>,
-    /// Those that are not there too: few users have the schema that `search_path` begins with.
+    /// (schema, name) → relation. Those that are not there too: a table of a user's is looked for in `pg_catalog` first.
+    names: HashMap<(Oid, String), Option<Oid>>,
+    /// The same of schemas: few users have the one that `search_path` begins with.
     schemas: HashMap<String, Option<Oid>>,
-    /// (schema, name) → type.
-    types: HashMap<(Oid, String), Oid>,
+    /// (schema, name) → type; the same.
+    types: HashMap<(Oid, String), Option<Oid>>,
     enums: FactMap<Oid, Arc<EnumLabels>>,
     domains: FactMap<Oid, Arc<DomainConstraints>>,
     /// Table → column → its statistics.
@@ -325,9 +325,9 @@ impl SessionCatalog {
         self.change(Changes { relations, meanings: true, ..Changes::default() });
     }
 
-    /// This transaction has changed what is said of `relation`'s size, age or values, and nothing else: VACUUM and ANALYZE do so all the time,
-    /// and what names mean need not be looked up again for it.
-    pub fn measured(&self, relation: Oid) {
+    /// This transaction has changed what is said of `relation` itself or its columns, be it only their size, age or values, and nothing else:
+    /// VACUUM and ANALYZE do so all the time, and what names mean need not be looked up again for it.
+    pub fn changed_within(&self, relation: Oid) {
         let relations = FactSet::from_iter([relation]);
         self.change(Changes { relations, ..Changes::default() });
     }
@@ -470,18 +470,20 @@ impl SessionCatalog {
     ) -> Result<Option<Oid>> {
         self.note_name(name);
         let key = (namespace, name.to_owned());
-        self.cached(
+        let found = self.cached(
             |e| e.names.get(&key).copied(),
             || {
                 let find =
                     [("relname", Datum::text(name)), ("relnamespace", Datum::Oid(namespace))];
-                Ok(self.rows(txn).find("pg_class", &find)?.first().map(|r| r.oid("oid")))
+                let rows = self.rows(txn).find("pg_class", &find)?;
+                Ok(Some(rows.first().map(|r| r.oid("oid"))))
             },
             |e, oid| {
                 make_room(&mut e.names, MOST_SHORT);
                 e.names.insert(key.clone(), oid);
             },
-        )
+        )?;
+        Ok(found.flatten())
     }
 
     /// The OID of a schema.
@@ -511,18 +513,20 @@ impl SessionCatalog {
     pub fn type_oid(&self, txn: &Transaction, namespace: Oid, name: &str) -> Result<Option<Oid>> {
         self.note_name(name);
         let key = (namespace, name.to_owned());
-        self.cached(
+        let found = self.cached(
             |e| e.types.get(&key).copied(),
             || {
                 let find =
                     [("typname", Datum::text(name)), ("typnamespace", Datum::Oid(namespace))];
-                Ok(self.rows(txn).find("pg_type", &find)?.first().map(|r| r.oid("oid")))
+                let rows = self.rows(txn).find("pg_type", &find)?;
+                Ok(Some(rows.first().map(|r| r.oid("oid"))))
             },
             |e, oid| {
                 make_room(&mut e.types, MOST_LONG);
                 e.types.insert(key.clone(), oid);
             },
-        )
+        )?;
+        Ok(found.flatten())
     }
 
     /// The labels of an enum type.

@@ -79,7 +79,40 @@ pub struct CatalogDef {
     pub indexes: Vec<CatalogIndex>,
 }
 
+/// A catalog's column that has been looked up: for who asks many rows for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(pub(super) usize);
+
+/// What says which column of a catalog is meant.
+pub trait ColumnOf: Copy {
+    /// The index into `columns`.
+    ///
+    /// # Panics
+    /// When there is none: a bug.
+    fn within(self, def: &CatalogDef) -> usize;
+}
+
+impl ColumnOf for &str {
+    fn within(self, def: &CatalogDef) -> usize {
+        def.position(self)
+    }
+}
+
+impl ColumnOf for Place {
+    fn within(self, _: &CatalogDef) -> usize {
+        self.0
+    }
+}
+
 impl CatalogDef {
+    /// Looks these columns up.
+    ///
+    /// # Panics
+    /// When one is not there: a bug.
+    pub fn places<const N: usize>(&self, names: [&str; N]) -> [Place; N] {
+        names.map(|name| Place(self.position(name)))
+    }
+
     /// The index into `columns` of the column called `name`.
     ///
     /// # Panics

@@ -1,6 +1,6 @@
 //! From catalog rows to a [`Table`].
 
-use super::defs;
+use super::defs::{self, Place};
 use super::model::*;
 use super::rows::Row;
 use base::{Error, Oid, RelationId, Result};
@@ -127,63 +127,141 @@ fn system_acls(attributes: &[Row]) -> Vec<(i32, Vec<String>)> {
     found
 }
 
+/// The columns of `pg_attribute` that a description is made of, looked up once for all rows.
+struct AttributePlaces {
+    number: Place,
+    name: Place,
+    ty: Place,
+    typmod: Place,
+    not_null: Place,
+    dropped: Place,
+    has_default: Place,
+    generated: Place,
+    identity: Place,
+    has_missing: Place,
+    missing: Place,
+    collation: Place,
+    storage: Place,
+    compression: Place,
+    len: Place,
+    align: Place,
+    statistics_target: Place,
+    acl: Place,
+}
+
+impl AttributePlaces {
+    fn find() -> AttributePlaces {
+        let def = defs::by_name("pg_attribute");
+        let [number, name, ty, typmod, not_null, dropped] = def.places([
+            "attnum",
+            "attname",
+            "atttypid",
+            "atttypmod",
+            "attnotnull",
+            "attisdropped",
+        ]);
+        let [has_default, generated, identity, has_missing, missing, collation] = def.places([
+            "atthasdef",
+            "attgenerated",
+            "attidentity",
+            "atthasmissing",
+            "attmissingval",
+            "attcollation",
+        ]);
+        let [storage, compression, len, align, statistics_target, acl] = def.places([
+            "attstorage",
+            "attcompression",
+            "attlen",
+            "attalign",
+            "attstattarget",
+            "attacl",
+        ]);
+        AttributePlaces {
+            number,
+            name,
+            ty,
+            typmod,
+            not_null,
+            dropped,
+            has_default,
+            generated,
+            identity,
+            has_missing,
+            missing,
+            collation,
+            storage,
+            compression,
+            len,
+            align,
+            statistics_target,
+            acl,
+        }
+    }
+
+    /// What a row says of a column by itself.
+    fn column(&self, r: &Row) -> Column {
+        Column {
+            number: r.i32(self.number),
+            name: r.text(self.name).to_owned(),
+            ty: TypeRef { oid: r.oid(self.ty), typmod: r.i32(self.typmod) },
+            declared: r.oid(self.ty),
+            domain_default: None,
+            rows: None,
+            not_null: r.bool(self.not_null),
+            may_hold_null: false,
+            dropped: r.bool(self.dropped),
+            default: None,
+            generated: Generation::from_letter(r.char(self.generated)),
+            identity: match r.char(self.identity) {
+                b'a' => Some(Identity::Always),
+                b'd' => Some(Identity::ByDefault),
+                _ => None,
+            },
+            identity_sequence: None,
+            missing: match r.get(self.missing) {
+                Datum::Array(a) if r.bool(self.has_missing) => a.elements.first().cloned(),
+                _ => None,
+            },
+            collation: r.oid(self.collation),
+            storage: r.char(self.storage),
+            compression: r.char(self.compression),
+            len: i16::try_from(r.int(self.len)).unwrap_or(-1),
+            align: match r.char(self.align) {
+                b'd' => 8,
+                b'i' => 4,
+                b's' => 2,
+                _ => 1,
+            },
+            statistics_target: match r.get(self.statistics_target) {
+                Datum::Int2(t) => Some(*t),
+                _ => None,
+            },
+            acl: r.texts(self.acl),
+        }
+    }
+}
+
 fn load_columns(source: &dyn RowSource, oid: Oid, mut rows: Vec<Row>) -> Result<Vec<Column>> {
-    rows.retain(|r| r.int("attnum") > 0);
-    rows.sort_by_key(|r| r.int("attnum"));
-    let defaults = if rows.iter().any(|r| r.bool("atthasdef")) {
+    let at = AttributePlaces::find();
+    rows.retain(|r| r.int(at.number) > 0);
+    rows.sort_by_key(|r| r.int(at.number));
+    let defaults = if rows.iter().any(|r| r.bool(at.has_default)) {
         source.find("pg_attrdef", &[("adrelid", Datum::Oid(oid))])?
     } else {
         Vec::new()
     };
-    let identity = rows.iter().any(|r| r.char("attidentity") != 0);
+    let identity = rows.iter().any(|r| r.char(at.identity) != 0);
     // What a catalog's rows were written by; its folder may be older than this word of `pg_attribute`.
     let catalog = defs::by_oid(oid);
     let sequences = if identity { owned_sequences(source, oid)? } else { Vec::new() };
     rows.iter()
         .map(|r| {
-            let number = r.i32("attnum");
-            let default = match defaults.iter().find(|d| d.i32("adnum") == number) {
-                Some(d) => Some(stored_expr(d.text("adbin"))?),
-                None => None,
-            };
-            let mut column = Column {
-                number,
-                name: r.text("attname").to_owned(),
-                ty: TypeRef { oid: r.oid("atttypid"), typmod: r.i32("atttypmod") },
-                declared: r.oid("atttypid"),
-                domain_default: None,
-                rows: None,
-                not_null: r.bool("attnotnull"),
-                may_hold_null: false,
-                dropped: r.bool("attisdropped"),
-                default,
-                generated: Generation::from_letter(r.char("attgenerated")),
-                identity: match r.char("attidentity") {
-                    b'a' => Some(Identity::Always),
-                    b'd' => Some(Identity::ByDefault),
-                    _ => None,
-                },
-                identity_sequence: sequences.iter().find(|s| s.0 == number).map(|s| s.1),
-                missing: match r.get("attmissingval") {
-                    Datum::Array(a) if r.bool("atthasmissing") => a.elements.first().cloned(),
-                    _ => None,
-                },
-                collation: r.oid("attcollation"),
-                storage: r.char("attstorage"),
-                compression: r.char("attcompression"),
-                len: i16::try_from(r.int("attlen")).unwrap_or(-1),
-                align: match r.char("attalign") {
-                    b'd' => 8,
-                    b'i' => 4,
-                    b's' => 2,
-                    _ => 1,
-                },
-                statistics_target: match r.get("attstattarget") {
-                    Datum::Int2(t) => Some(*t),
-                    _ => None,
-                },
-                acl: r.texts("attacl"),
-            };
+            let mut column = at.column(r);
+            let number = column.number;
+            if let Some(d) = defaults.iter().find(|d| d.i32("adnum") == number) {
+                column.default = Some(stored_expr(d.text("adbin"))?);
+            }
+            column.identity_sequence = sequences.iter().find(|s| s.0 == number).map(|s| s.1);
             if let Some(own) =
                 catalog.and_then(|c| c.columns.iter().find(|c| c.name == column.name))
             {

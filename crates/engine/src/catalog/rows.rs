@@ -1,6 +1,6 @@
 //! Catalog rows by column name.
 
-use super::defs::CatalogDef;
+use super::defs::{CatalogDef, ColumnOf};
 use crate::catalog::options::RelationOptions;
 use base::{Oid, Tid, Xid};
 use std::sync::Arc;
@@ -24,43 +24,43 @@ pub struct Row {
 
 impl Row {
     /// The value of a column.
-    pub fn get(&self, name: &str) -> &Datum {
-        &self.values[self.def.position(name)]
+    pub fn get(&self, name: impl ColumnOf) -> &Datum {
+        &self.values[name.within(self.def)]
     }
     /// An oid, regproc or xid column.
-    pub fn oid(&self, name: &str) -> Oid {
+    pub fn oid(&self, name: impl ColumnOf) -> Oid {
         match self.get(name) {
             Datum::Oid(oid) => *oid,
             _ => Oid::INVALID,
         }
     }
     /// A text or name column; empty when NULL.
-    pub fn text(&self, name: &str) -> &str {
+    pub fn text(&self, name: impl ColumnOf) -> &str {
         match self.get(name) {
             Datum::Text(s) => s.as_str(),
             _ => "",
         }
     }
     /// A text column that may be NULL.
-    pub fn text_opt(&self, name: &str) -> Option<&str> {
+    pub fn text_opt(&self, name: impl ColumnOf) -> Option<&str> {
         match self.get(name) {
             Datum::Text(s) => Some(s.as_str()),
             _ => None,
         }
     }
     /// A bool column.
-    pub fn bool(&self, name: &str) -> bool {
+    pub fn bool(&self, name: impl ColumnOf) -> bool {
         matches!(self.get(name), Datum::Bool(true))
     }
     /// A "char" column.
-    pub fn char(&self, name: &str) -> u8 {
+    pub fn char(&self, name: impl ColumnOf) -> u8 {
         match self.get(name) {
             Datum::Char(c) => *c,
             _ => 0,
         }
     }
     /// An int2, int4 or int8 column.
-    pub fn int(&self, name: &str) -> i64 {
+    pub fn int(&self, name: impl ColumnOf) -> i64 {
         match self.get(name) {
             Datum::Int2(i) => i64::from(*i),
             Datum::Int4(i) => i64::from(*i),
@@ -69,32 +69,32 @@ impl Row {
         }
     }
     /// An int2 or int4 column as i32.
-    pub fn i32(&self, name: &str) -> i32 {
+    pub fn i32(&self, name: impl ColumnOf) -> i32 {
         i32::try_from(self.int(name)).unwrap_or(0)
     }
     /// A float4 column.
-    pub fn f32(&self, name: &str) -> f32 {
+    pub fn f32(&self, name: impl ColumnOf) -> f32 {
         match self.get(name) {
             Datum::Float4(f) => *f,
             _ => 0.0,
         }
     }
     /// An xid8 column.
-    pub fn xid8(&self, name: &str) -> Xid {
+    pub fn xid8(&self, name: impl ColumnOf) -> Xid {
         match self.get(name) {
             Datum::Xid8(x) => Xid(*x),
             _ => Xid::INVALID,
         }
     }
     /// The elements of an array column; none when NULL.
-    pub fn array(&self, name: &str) -> &[Datum] {
+    pub fn array(&self, name: impl ColumnOf) -> &[Datum] {
         match self.get(name) {
             Datum::Array(a) => &a.elements,
             _ => &[],
         }
     }
     /// An array of integers.
-    pub fn ints(&self, name: &str) -> Vec<i32> {
+    pub fn ints(&self, name: impl ColumnOf) -> Vec<i32> {
         self.array(name)
             .iter()
             .map(|d| match d {
@@ -105,7 +105,7 @@ impl Row {
             .collect()
     }
     /// An array of OIDs.
-    pub fn oids(&self, name: &str) -> Vec<Oid> {
+    pub fn oids(&self, name: impl ColumnOf) -> Vec<Oid> {
         self.array(name)
             .iter()
             .map(|d| match d {
@@ -115,7 +115,7 @@ impl Row {
             .collect()
     }
     /// An array of texts, or None when NULL.
-    pub fn texts(&self, name: &str) -> Option<Vec<String>> {
+    pub fn texts(&self, name: impl ColumnOf) -> Option<Vec<String>> {
         match self.get(name) {
             Datum::Array(a) => Some(
                 a.elements
@@ -130,7 +130,7 @@ impl Row {
         }
     }
     /// `reloptions`-like `name=value` texts.
-    pub fn options(&self, name: &str) -> RelationOptions {
+    pub fn options(&self, name: impl ColumnOf) -> RelationOptions {
         self.texts(name)
             .unwrap_or_default()
             .iter()

@@ -386,7 +386,7 @@ pub fn set_default(
         depend::record(state, object, Object::column(relation, number), Kind::Auto)?;
         depend::record_expr(state, object, relation, default, Kind::Normal)?;
     }
-    state.catalog.changed_alone(relation);
+    state.catalog.changed_within(relation);
     Ok(())
 }
 
@@ -565,7 +565,7 @@ pub fn update_class_in_place(
             return Ok(());
         }
         if rows.update_in_place(&row)? {
-            state.catalog.measured(oid);
+            state.catalog.changed_within(oid);
             return Ok(());
         }
     }
@@ -594,7 +594,7 @@ pub fn update_class(state: &SessionState, oid: Oid, change: impl FnOnce(&mut Row
         pool.inherit_block_counts(location(state, file.0), location(state, file_before.0));
     }
     if named(&row) == name_before {
-        state.catalog.changed_alone(oid);
+        state.catalog.changed_within(oid);
     } else {
         state.catalog.changed(oid);
     }
@@ -627,7 +627,7 @@ pub fn update_attribute(
     } else if was != is {
         not_null::forget(state, relation, number)?;
     }
-    state.catalog.changed_alone(relation);
+    state.catalog.changed_within(relation);
     Ok(())
 }
 

@@ -21,7 +21,7 @@ fn rename_in_acls(
 ) -> Result<()> {
     for (catalog, column) in catalogs {
         for mut row in rows.scan(catalog)? {
-            let Some(texts) = row.texts(column) else { continue };
+            let Some(texts) = row.texts(*column) else { continue };
             let renamed = |text: &String| match crate::acl::AclItem::parse(text) {
                 Some(mut item) => {
                     for name in [&mut item.grantee, &mut item.grantor] {

@@ -84,20 +84,22 @@ impl NumberedRows {
         self.disk.as_mut().map_or(Ok(()), Disk::write)
     }
 
-    /// A row that nobody will ask for again.
-    pub(crate) fn take(&mut self, n: usize) -> Result<Option<Vec<Datum>>> {
-        match self.memory.get_mut(n) {
-            Some(row) => Ok(Some(std::mem::take(row))),
-            None => self.get(n),
-        }
+    #[cfg(test)]
+    pub(crate) fn get(&self, n: usize) -> Result<Option<Vec<Datum>>> {
+        self.look(n, |row| Ok(row.to_vec()))
     }
 
-    pub(crate) fn get(&self, n: usize) -> Result<Option<Vec<Datum>>> {
+    /// What `look` makes of a row, if there is one of that number.
+    pub(crate) fn look<T>(
+        &self,
+        n: usize,
+        look: impl FnOnce(&[Datum]) -> Result<T>,
+    ) -> Result<Option<T>> {
         if let Some(row) = self.memory.get(n) {
-            return Ok(Some(row.clone()));
+            return look(row).map(Some);
         }
         match &self.disk {
-            Some(d) if n < self.len() => d.get(n - self.memory.len()).map(Some),
+            Some(d) if n < self.len() => look(&d.get(n - self.memory.len())?).map(Some),
             _ => Ok(None),
         }
     }

@@ -414,7 +414,7 @@ pub(super) fn store(
             rows.insert(&row)?;
         }
     }
-    state.catalog.measured(place.relation);
+    state.catalog.changed_within(place.relation);
     Ok(())
 }
 

@@ -229,7 +229,7 @@ impl LaterPlan {
         env: &dyn types::Env,
         exec_params: usize,
     ) -> Result<Plan> {
-        prep::plan_within(&self.query, catalog, &self.settings, env, exec_params)
+        prep::plan_within(self.query.clone(), catalog, &self.settings, env, exec_params)
     }
 }
 
@@ -738,21 +738,18 @@ pub enum PlanMergeAction {
 /// # Errors
 /// `0A000` for what is not there yet, catalog I/O.
 pub fn plan_query(
-    query: &Query,
+    query: Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
     env: &dyn types::Env,
     params: &[Datum],
 ) -> Result<Plan> {
-    if params.is_empty() {
-        return prep::plan_statement(query, catalog, settings, env);
-    }
-    prep::plan_statement(&with_values(query, params), catalog, settings, env)
+    let query = if params.is_empty() { query } else { with_values(query, params) };
+    prep::plan_statement(query, catalog, settings, env)
 }
 
 /// The query with the parameters' values in their places.
-fn with_values(query: &Query, params: &[Datum]) -> Query {
-    let mut query = query.clone();
+fn with_values(mut query: Query, params: &[Datum]) -> Query {
     query_walk::visit(&mut query, 0, &mut |e: &mut Expr, _: u32| {
         if let Expr::Param { number, ty } = e
             && let Some(value) = (*number as usize).checked_sub(1).and_then(|n| params.get(n))

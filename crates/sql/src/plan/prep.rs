@@ -102,7 +102,7 @@ fn note_views(g: &mut Global<'_>, query: &Query) -> Result<()> {
 
 /// Plans a whole statement.
 pub(crate) fn plan_statement(
-    query: &Query,
+    query: Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
     env: &dyn types::Env,
@@ -112,7 +112,7 @@ pub(crate) fn plan_statement(
 
 /// Plans a statement, or a part of one that has so many exec parameters already.
 pub(crate) fn plan_within(
-    query: &Query,
+    mut query: Query,
     catalog: &dyn CatalogView,
     settings: &PlannerSettings,
     env: &dyn types::Env,
@@ -134,12 +134,12 @@ pub(crate) fn plan_within(
         by_key: false,
         left_over: Vec::new(),
     };
-    note_views(&mut g, query)?;
-    let mut expanded = query.clone();
-    super::virtual_columns::expand(&mut expanded, catalog)?;
-    let level = plan_level(&mut g, expanded, settings.cursor_tuple_fraction)?;
+    note_views(&mut g, &query)?;
+    super::virtual_columns::expand(&mut query, catalog)?;
+    let command = query.command;
+    let level = plan_level(&mut g, query, settings.cursor_tuple_fraction)?;
     Ok(Plan {
-        command: query.command,
+        command,
         root: level.node,
         sub_plans: g.sub_plans,
         ctes: g.ctes,
@@ -430,7 +430,7 @@ pub(crate) fn prepare(g: &mut Global<'_>, q: &mut Query) -> Result<JoinTree> {
     let shared = !assigns && q.row_marks.is_empty();
     let mut planned: Vec<(Expr, Expr)> = Vec::new();
     own_exprs(q, &mut |e| {
-        *e = fold(&grouped.hidden(e));
+        *e = grouped.folded(e);
         expr::fold::left_over(e, &mut left_over);
         if !assigns {
             assigned = RowPlans::together();
@@ -538,20 +538,24 @@ impl Grouped {
         Grouped { folded: exprs.iter().map(fold).collect(), exprs }
     }
 
-    /// The expression with a slot, of which no expression has so high a number, for each that is grouped by.
-    fn hidden(&self, e: &Expr) -> Expr {
-        let mut out = e.clone();
-        if !self.exprs.is_empty() {
-            out.rewrite(&mut |e| {
-                let Some(i) = self.exprs.iter().position(|g| g == e) else { return false };
-                *e = Expr::Slot { index: usize::MAX - i, ty: e.ty() };
-                true
-            });
+    /// The expression, folded, with a slot, of which no expression has so high a number, for each that is grouped by.
+    fn folded(&self, e: &Expr) -> Expr {
+        if self.exprs.is_empty() {
+            return fold(e);
         }
-        out
+        let mut out = e.clone();
+        out.rewrite(&mut |e| {
+            let Some(i) = self.exprs.iter().position(|g| g == e) else { return false };
+            *e = Expr::Slot { index: usize::MAX - i, ty: e.ty() };
+            true
+        });
+        fold(&out)
     }
 
     fn show(&self, e: &mut Expr) {
+        if self.exprs.is_empty() {
+            return;
+        }
         e.rewrite(&mut |e| {
             let Expr::Slot { index, .. } = e else { return false };
             let Some(g) = self.folded.get(usize::MAX - *index) else { return false };

@@ -134,7 +134,8 @@ impl Session {
         // What the plan goes by may have changed while the locks were waited for.
         loop {
             let before = self.state.catalog.generation();
-            let plan = std::sync::Arc::new(super::prepared::plan_query(query, self, params)?);
+            let plan =
+                std::sync::Arc::new(super::prepared::plan_query(query.clone(), self, params)?);
             super::run::lock_plan(&self.state, &plan)?;
             if self.state.catalog.generation() == before {
                 return Ok(plan);

@@ -213,7 +213,7 @@ impl SessionState {
     }
 
     /// What begins now is to be counted.
-    fn counts_statements(&self) -> bool {
+    pub(super) fn counts_statements(&self) -> bool {
         if !self.cluster.statements.is_active() || self.backend.kind != BackendKind::Client {
             return false;
         }

@@ -4,7 +4,7 @@
 //! A cursor keeps the rows it has fetched, within `work_mem` in memory and beyond it on disk: moving backward, and going on after its
 //! transaction (WITH HOLD), read from there.
 
-use super::portal::{KeptRows, MadeRows, PortalState};
+use super::portal::{KeptRows, PortalState};
 use super::prepared::{Arguments, Prepared};
 use super::utility::UtilityDone;
 use super::{Portal, Session};
@@ -27,13 +27,6 @@ struct Movement {
     backward: bool,
     /// The new position.
     to: usize,
-}
-
-impl Movement {
-    fn in_order(&self) -> Box<dyn Iterator<Item = usize>> {
-        let rows = self.rows.clone();
-        if self.backward { Box::new(rows.rev()) } else { Box::new(rows) }
-    }
 }
 
 impl Session {
@@ -115,14 +108,12 @@ impl Session {
         if fetch.move_only {
             return Ok(UtilityDone { tag: format!("MOVE {count}"), rows: None });
         }
-        let (mut rows, bound) = (MadeRows::default(), super::run::work_mem_bytes(&self.state));
-        for p in movement.in_order() {
-            if let Some(row) = portal.kept_row(p - 1)? {
-                rows.push_own(row, bound)?;
-            }
-        }
-        rows.settle()?;
-        let columns = portal.columns.as_deref().cloned().unwrap_or_default();
+        let rows = match movement.rows {
+            Range { start, end } if start < end => start - 1..end - 1,
+            _ => 0..0,
+        };
+        let rows = portal.kept_rows(rows, movement.backward);
+        let columns = portal.columns.clone().unwrap_or_default();
         Ok(UtilityDone { tag: format!("FETCH {count}"), rows: Some((columns, rows)) })
     }
 
@@ -187,7 +178,8 @@ fn stand(portal: &mut Portal, position: usize) -> Result<()> {
     if hidden > 0
         && let Some(at) = position.checked_sub(1)
     {
-        kept.here = kept.rows.get(at)?.map(|mut row| row.split_off(row.len() - hidden));
+        let addresses = |row: &[Datum]| Ok(row[row.len() - hidden..].to_vec());
+        kept.here = kept.rows.borrow().look(at, addresses)?;
     }
     Ok(())
 }
@@ -205,7 +197,7 @@ pub(super) fn next_rows(portal: &mut Portal, limit: usize) -> Result<Range<usize
 /// Reads rows into the cursor's store until it has `n`, or the query ends. What writes is always run to its end.
 fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
     let kept = portal.kept.get_or_insert_with(KeptRows::default);
-    if kept.complete || kept.rows.len() >= n {
+    if kept.complete || kept.len() >= n {
         return Ok(());
     }
     let PortalState::Running(execution) = &mut portal.state else {
@@ -213,10 +205,10 @@ fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
         return Ok(());
     };
     let all = n == usize::MAX || execution.writes();
-    let wanted = if all { 0 } else { n - kept.rows.len() };
-    let (rows, bound) = (&mut kept.rows, execution.work_mem_bytes());
+    let wanted = if all { 0 } else { n - kept.len() };
+    let (mut rows, bound) = (kept.rows.borrow_mut(), execution.work_mem_bytes());
     kept.complete = execution.run_whole(wanted, &mut |row: &[Datum]| rows.push(row, bound))?;
-    kept.rows.settle()
+    rows.settle()
 }
 
 fn count(n: i64) -> usize {
@@ -231,7 +223,7 @@ fn check_direction(portal: &Portal, fetch: &Fetch) -> Result<()> {
     }
     let Some(kept) = &portal.kept else { return Ok(()) };
     let at = kept.position;
-    let on_row = (1..=kept.rows.len()).contains(&at);
+    let on_row = (1..=kept.len()).contains(&at);
     let backward = match fetch.direction {
         FetchDirection::Next | FetchDirection::ForwardAll => false,
         FetchDirection::Forward(0) | FetchDirection::Backward(0) | FetchDirection::Relative(0) => {
@@ -270,13 +262,13 @@ fn plan_movement(portal: &mut Portal, direction: FetchDirection) -> Result<Movem
         FetchDirection::First => single(portal, 1),
         FetchDirection::Last => {
             read_to(portal, usize::MAX)?;
-            let last = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+            let last = portal.kept.as_ref().map_or(0, KeptRows::len);
             single(portal, last)
         }
         FetchDirection::Absolute(n) if n >= 0 => single(portal, count(n)),
         FetchDirection::Absolute(n) => {
             read_to(portal, usize::MAX)?;
-            let rows = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+            let rows = portal.kept.as_ref().map_or(0, KeptRows::len);
             single(portal, (rows + 1).saturating_sub(count(-n)))
         }
         FetchDirection::Relative(n) if n >= 0 => single(portal, at.saturating_add(count(n))),
@@ -287,13 +279,13 @@ fn plan_movement(portal: &mut Portal, direction: FetchDirection) -> Result<Movem
 fn forward(portal: &mut Portal, at: usize, n: usize) -> Result<Movement> {
     let wanted = at.saturating_add(n);
     read_to(portal, wanted)?;
-    let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+    let have = portal.kept.as_ref().map_or(0, KeptRows::len);
     let to = if have < wanted { have + 1 } else { wanted };
     Ok(Movement { rows: at + 1..wanted.min(have) + 1, backward: false, to })
 }
 
 fn back(portal: &mut Portal, at: usize, n: usize) -> Result<Movement> {
-    let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+    let have = portal.kept.as_ref().map_or(0, KeptRows::len);
     let from = at.min(have + 1);
     let low = from.saturating_sub(n);
     Ok(Movement { rows: low.max(1)..from, backward: true, to: low })
@@ -301,7 +293,7 @@ fn back(portal: &mut Portal, at: usize, n: usize) -> Result<Movement> {
 
 fn single(portal: &mut Portal, at: usize) -> Result<Movement> {
     read_to(portal, at)?;
-    let have = portal.kept.as_ref().map_or(0, |k| k.rows.len());
+    let have = portal.kept.as_ref().map_or(0, KeptRows::len);
     let rows = if (1..=have).contains(&at) { at..at + 1 } else { 0..0 };
     Ok(Movement { rows, backward: false, to: at.min(have + 1) })
 }

@@ -87,10 +87,11 @@ pub(super) fn explain(
             }
         };
         options.identify(&state, || query_id(&analysed, &state));
-        let plan = Arc::new(plan_query(&analysed, session, arguments.values)?);
+        let counted = state.counts_statements().then(|| analysed.clone());
+        let plan = Arc::new(plan_query(analysed, session, arguments.values)?);
         lock_plan(&state, &plan)?;
         if state.catalog.generation() == before {
-            break (plan, session.measured_within(&analysed));
+            break (plan, counted.and_then(|query| session.measured_within(&query)));
         }
         state.check_cancel()?;
     };

@@ -209,7 +209,7 @@ impl Session {
             && let Statement::Utility(utility) = &parsed.statement
             && matches!(**utility, UtilityStatement::Fetch(_) | UtilityStatement::Execute { .. })
         {
-            return Ok(self.utility_columns(parsed)?.map(Rc::new));
+            return Ok(self.utility_columns(parsed)?);
         }
         Ok(prepared.columns.clone())
     }
@@ -390,8 +390,7 @@ impl Session {
             }
             PortalState::Rows(rows, tag) => {
                 let mut sent = 0;
-                while let Some(row) = rows.next()? {
-                    client.data_row(&columns, &row, env.as_ref())?;
+                while rows.next(|row| client.data_row(&columns, row, env.as_ref()))? {
                     sent += 1;
                     if sent == limit {
                         return Ok(ExecuteOutcome::Suspended);
@@ -427,11 +426,8 @@ impl Session {
         portal.tell_place();
         send_notices(&self.state, client)?;
         let sent = rows.len();
-        for at in rows {
-            if let Some(row) = portal.kept_row(at)? {
-                client.data_row(columns, &row, self.env.as_ref())?;
-            }
-        }
+        let (mut rows, env) = (portal.kept_rows(rows, false), self.env.as_ref());
+        while rows.next(|row| client.data_row(columns, row, env))? {}
         if limit > 0 && sent == limit {
             return Ok(ExecuteOutcome::Suspended);
         }
@@ -449,7 +445,7 @@ impl Session {
             None => MadeRows::default(),
             Some((columns, rows)) => {
                 if portal.columns.is_none() {
-                    portal.columns = Some(Rc::new(columns));
+                    portal.columns = Some(columns);
                 }
                 rows
             }

@@ -12,6 +12,7 @@ use crate::plan::current_of::Addresses;
 use base::Result;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use types::Datum;
@@ -59,55 +60,87 @@ impl Drop for Listed {
     }
 }
 
-/// Rows made beforehand, within `work_mem` in memory and beyond it on disk, and how many of them have been handed out.
-#[derive(Default)]
+/// Rows made beforehand, and how many of them have been handed out.
 pub struct MadeRows {
-    rows: NumberedRows,
+    rows: Made,
     out: usize,
+}
+
+enum Made {
+    /// Its own, within `work_mem` in memory and beyond it on disk.
+    Own(NumberedRows),
+    /// Some of a cursor's, which keeps them; `hidden` of their columns are not for its client.
+    Kept { rows: SharedRows, numbers: Range<usize>, backward: bool, hidden: usize },
+}
+
+/// A cursor's rows, which a FETCH under way hands out too.
+type SharedRows = Rc<RefCell<NumberedRows>>;
+
+impl Default for MadeRows {
+    fn default() -> MadeRows {
+        MadeRows { rows: Made::Own(NumberedRows::default()), out: 0 }
+    }
 }
 
 impl MadeRows {
     /// Adds a row; of more than `bound` bytes the rest goes to disk.
     pub(super) fn push(&mut self, row: &[Datum], bound: usize) -> Result<()> {
-        self.rows.push(row, bound)
-    }
-
-    /// The same, of a row that nobody else wants.
-    pub(super) fn push_own(&mut self, row: Vec<Datum>, bound: usize) -> Result<()> {
-        self.rows.push_own(row, bound)
+        self.own().map_or(Ok(()), |rows| rows.push(row, bound))
     }
 
     /// All are there.
     pub(super) fn settle(&mut self) -> Result<()> {
-        self.rows.settle()
+        self.own().map_or(Ok(()), NumberedRows::settle)
     }
 
-    /// The next one, if there is another.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<Datum>>> {
-        let row = self.rows.take(self.out)?;
+    fn own(&mut self) -> Option<&mut NumberedRows> {
+        match &mut self.rows {
+            Made::Own(rows) => Some(rows),
+            Made::Kept { .. } => None,
+        }
+    }
+
+    /// Hands the next one to `sink`; false if there is no other.
+    pub(super) fn next(&mut self, sink: impl FnOnce(&[Datum]) -> Result<()>) -> Result<bool> {
+        let n = self.out;
         self.out += 1;
-        Ok(row)
+        let given = match &mut self.rows {
+            Made::Own(rows) => rows.look(n, sink)?,
+            Made::Kept { rows, numbers, backward, hidden } => {
+                let next = if *backward { numbers.next_back() } else { numbers.next() };
+                let Some(at) = next else { return Ok(false) };
+                rows.borrow().look(at, |row| sink(&row[..row.len() - *hidden]))?
+            }
+        };
+        Ok(given.is_some())
     }
 
     /// A few, in memory.
     pub(super) fn of(rows: Vec<Vec<Datum>>) -> Result<MadeRows> {
-        let mut made = MadeRows::default();
+        let mut made = NumberedRows::default();
         rows.into_iter().try_for_each(|row| made.push_own(row, usize::MAX))?;
-        Ok(made)
+        Ok(MadeRows { rows: Made::Own(made), out: 0 })
     }
 }
 
 /// Rows kept for a cursor that moves both ways, or that outlives its transaction.
 #[derive(Default)]
 pub struct KeptRows {
-    /// The rows.
-    pub(crate) rows: NumberedRows,
+    /// The rows: more come behind them, none goes.
+    pub(super) rows: SharedRows,
     /// The addresses of the row on which it stands.
     pub here: Option<Vec<Datum>>,
     /// The query has run to its end.
     pub complete: bool,
     /// Where the cursor stands: 0 before the first row, n on row n, one past the last.
     pub position: usize,
+}
+
+impl KeptRows {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.rows.borrow().len()
+    }
 }
 
 /// How far a portal has come.
@@ -241,14 +274,12 @@ impl Portal {
         )
     }
 
-    /// A row that it keeps, by its number from 0, without what is behind its columns.
-    pub(super) fn kept_row(&self, n: usize) -> Result<Option<Vec<Datum>>> {
-        let Some(kept) = &self.kept else { return Ok(None) };
+    /// Rows that it keeps, by their numbers from 0, without what is behind its columns.
+    pub(super) fn kept_rows(&self, numbers: Range<usize>, backward: bool) -> MadeRows {
+        let Some(kept) = &self.kept else { return MadeRows::default() };
         let hidden = self.addresses.as_ref().map_or(0, Addresses::columns);
-        Ok(kept.rows.get(n)?.map(|mut row| {
-            row.truncate(row.len() - hidden);
-            row
-        }))
+        let rows = Rc::clone(&kept.rows);
+        MadeRows { rows: Made::Kept { rows, numbers, backward, hidden }, out: 0 }
     }
 
     /// It is to be there after a commit. One that has failed has nothing to go on with.

@@ -121,13 +121,13 @@ impl Meaning {
         text: Arc<str>,
         parsed: Option<Arc<Parsed>>,
         params: Vec<Oid>,
-        columns: Option<Vec<OutputColumn>>,
+        columns: Option<Rc<Vec<OutputColumn>>>,
     ) -> Meaning {
         Meaning {
             text,
             parsed,
             params,
-            columns: columns.map(Rc::new),
+            columns,
             footing: Footing::default(),
             found: RefCell::new(None),
             plan: RefCell::new(None),
@@ -206,7 +206,7 @@ impl Prepared {
         let plan = self.plan_for_all(session)?;
         let Some(query) = self.worth_values(&plan, session, params) else { return Ok(plan) };
         session.planned.set(session.planned.get() + 1);
-        let plan = Arc::new(plan_query(&query, session, params)?);
+        let plan = Arc::new(plan_query(Query::clone(&query), session, params)?);
         let mut tried = self.tried.borrow_mut();
         tried.made += 1;
         tried.costs += plan.root.total_cost + planning_cost(&plan, session);
@@ -263,13 +263,15 @@ impl Prepared {
         };
         let query = analysed?;
         session.planned.set(session.planned.get() + 1);
-        let (plan, more) = state.catalog.watched(|| plan_query(&query, session, &[]));
+        // Only where there are values may others be planned for.
+        let kept = (!self.params.is_empty()).then(|| query.clone());
+        let (plan, more) = state.catalog.watched(|| plan_query(query, session, &[]));
         let plan = Arc::new(plan?);
         if !state.catalog.is_dirty() {
             footing.add(more);
             let plan = Arc::clone(&plan);
             let sizes = PlanSizes::of(&plan, state.cluster.storage());
-            let query = plan.by_values.then(|| Rc::new(query));
+            let query = kept.filter(|_| plan.by_values).map(Rc::new);
             *self.meaning.plan.borrow_mut() = Some(CachedPlan {
                 plan,
                 query,
@@ -324,11 +326,7 @@ fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn plan_query(
-    query: &Query,
-    session: &Session,
-    params: &[types::Datum],
-) -> Result<Plan> {
+pub(super) fn plan_query(query: Query, session: &Session, params: &[types::Datum]) -> Result<Plan> {
     let state = session.state();
     let env = session.env().as_ref();
     let begun = session.planning_begins();
@@ -375,7 +373,7 @@ impl Session {
         let parsed = Arc::new(parsed);
         if let Statement::Query(query) = &parsed.statement {
             let (analysed, types, exact) = self.analysed(query, &parsed.source, params)?;
-            let columns = query_columns(&analysed.query);
+            let columns = query_columns(&analysed.query).map(Rc::new);
             let mut meaning = Meaning::of(text, Some(parsed), types, columns);
             meaning.found_by(analysed, exact, &self.state);
             return Ok(meaning.into());
@@ -405,7 +403,8 @@ impl Session {
         let Some(analysed) = outer.take_analysed(&self.state) else {
             return self.prepare(parsed, params);
         };
-        let (text, columns) = (Arc::from(parsed.text()), query_columns(&analysed.query));
+        let (text, columns) =
+            (Arc::from(parsed.text()), query_columns(&analysed.query).map(Rc::new));
         let mut meaning = Meaning::of(text, Some(Arc::new(parsed)), params.types, columns);
         meaning.found_by(analysed, true, &self.state);
         Ok(meaning.into())

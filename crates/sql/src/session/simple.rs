@@ -209,9 +209,8 @@ impl Session {
                 None => Ok(done.tag),
                 Some((columns, mut rows)) => {
                     client.row_description(&columns)?;
-                    while let Some(row) = rows.next()? {
-                        client.data_row(&columns, &row, self.env.as_ref())?;
-                    }
+                    let env = self.env.as_ref();
+                    while rows.next(|row| client.data_row(&columns, row, env))? {}
                     Ok(done.tag)
                 }
             };

@@ -162,7 +162,9 @@ impl Session {
     /// None of the statement's: one that does not analyse with parameters is not kept.
     pub(super) fn keep_template(&mut self, whole: &Prepared) -> Result<()> {
         let Some(parsed) = &whole.parsed else { return Ok(()) };
-        if self.state.catalog.is_dirty() || !self.templates.came_before() {
+        let Statement::Query(query) = &parsed.statement else { return Ok(()) };
+        // What is none by its form is not copied to find that out.
+        if self.state.catalog.is_dirty() || !self.templates.came_before() || !has_form(query) {
             return Ok(());
         }
         let mut changed = Parsed::clone(parsed);
@@ -214,6 +216,37 @@ impl Session {
     }
 }
 
+/// Are statements of this form kept, if their conditions and values are such?
+fn has_form(s: &QueryStatement) -> bool {
+    match s {
+        QueryStatement::Select(s) => {
+            let SelectBody::Core(core) = &s.body else { return false };
+            s.with.is_none()
+                && s.order_by.is_empty()
+                && s.limit.is_none()
+                && s.offset.is_none()
+                && matches!(core.from.as_slice(), [TableRef::Table { sample: None, .. }])
+                && core.into.is_none()
+                && core.group_by.is_empty()
+                && core.having.is_none()
+                && core.windows.is_empty()
+        }
+        QueryStatement::Update(u) => {
+            let single = |clause: &SetClause| matches!(clause, SetClause::Single { .. });
+            u.with.is_none() && u.from.is_empty() && u.set.iter().all(single)
+        }
+        QueryStatement::Delete(d) => d.with.is_none() && d.using.is_empty(),
+        QueryStatement::Insert(i) => {
+            let one_row = |source: &Select| {
+                source.with.is_none()
+                    && matches!(&source.body, SelectBody::Values(rows) if rows.len() == 1)
+            };
+            i.with.is_none() && i.on_conflict.is_none() && i.source.as_ref().is_some_and(one_row)
+        }
+        QueryStatement::Merge(_) => false,
+    }
+}
+
 /// A number that has become a parameter.
 struct Taken {
     /// Its first digit.
@@ -228,50 +261,31 @@ struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// False: this kind of statement is left as it is.
+    /// Takes the numbers of a statement that [`has_form`]. False: it is left as it is.
     fn statement(&mut self, s: &mut QueryStatement, catalog: &dyn CatalogView) -> Result<bool> {
         Ok(match s {
             QueryStatement::Select(s) => {
-                let plain = s.with.is_none()
-                    && s.order_by.is_empty()
-                    && s.limit.is_none()
-                    && s.offset.is_none();
                 let SelectBody::Core(core) = &mut s.body else { return Ok(false) };
-                let [TableRef::Table { name, sample: None, .. }] = core.from.as_slice() else {
+                let [TableRef::Table { name, .. }] = core.from.as_slice() else {
                     return Ok(false);
                 };
-                plain
-                    && core.into.is_none()
-                    && core.group_by.is_empty()
-                    && core.having.is_none()
-                    && core.windows.is_empty()
-                    && self.one_row(name, core.filter.as_mut(), catalog)?
+                self.one_row(name, core.filter.as_mut(), catalog)?
             }
             QueryStatement::Update(u) => {
-                if u.with.is_some() || !u.from.is_empty() {
-                    return Ok(false);
-                }
                 for clause in &mut u.set {
-                    match clause {
-                        SetClause::Single { value, .. } => self.value(value),
-                        SetClause::Multi { .. } => return Ok(false),
+                    if let SetClause::Single { value, .. } = clause {
+                        self.value(value);
                     }
                 }
                 self.one_row(&u.table, u.filter.as_mut(), catalog)?
             }
-            QueryStatement::Delete(d) => {
-                d.with.is_none()
-                    && d.using.is_empty()
-                    && self.one_row(&d.table, d.filter.as_mut(), catalog)?
-            }
+            QueryStatement::Delete(d) => self.one_row(&d.table, d.filter.as_mut(), catalog)?,
             QueryStatement::Insert(i) => {
-                let Some(Select { with: None, body: SelectBody::Values(rows), .. }) = &mut i.source
-                else {
+                let Some(Select { body: SelectBody::Values(rows), .. }) = &mut i.source else {
                     return Ok(false);
                 };
-                let [row] = rows.as_mut_slice() else { return Ok(false) };
-                row.iter_mut().for_each(|value| self.value(value));
-                i.with.is_none() && i.on_conflict.is_none()
+                rows.iter_mut().flatten().for_each(|value| self.value(value));
+                true
             }
             QueryStatement::Merge(_) => false,
         })

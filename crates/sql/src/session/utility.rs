@@ -30,7 +30,7 @@ pub struct UtilityDone {
     /// Its command tag.
     pub tag: String,
     /// Its rows, if it returns any.
-    pub rows: Option<(Vec<OutputColumn>, MadeRows)>,
+    pub rows: Option<(Rc<Vec<OutputColumn>>, MadeRows)>,
 }
 
 impl UtilityDone {
@@ -39,7 +39,7 @@ impl UtilityDone {
     }
 
     fn few(tag: &str, columns: Vec<OutputColumn>, rows: Vec<Vec<Datum>>) -> Result<UtilityDone> {
-        Ok(UtilityDone { tag: tag.to_owned(), rows: Some((columns, MadeRows::of(rows)?)) })
+        Ok(UtilityDone { tag: tag.to_owned(), rows: Some((Rc::new(columns), MadeRows::of(rows)?)) })
     }
 }
 
@@ -107,24 +107,26 @@ fn needs_no_snapshot(statement: &U) -> bool {
 
 impl Session {
     /// The columns that a utility statement returns, if it returns rows.
-    pub(super) fn utility_columns(&mut self, parsed: &Parsed) -> Result<Option<Vec<OutputColumn>>> {
+    pub(super) fn utility_columns(
+        &mut self,
+        parsed: &Parsed,
+    ) -> Result<Option<Rc<Vec<OutputColumn>>>> {
         let Statement::Utility(utility) = &parsed.statement else { return Ok(None) };
         Ok(match utility.as_ref() {
             U::Show(Some(name)) => {
                 self.state.check_examine(name)?;
                 self.state.shown(name)?;
-                Some(vec![text_column(&show_name(name))])
+                Some(Rc::new(vec![text_column(&show_name(name))]))
             }
-            U::Show(None) => Some(["name", "setting", "description"].map(text_column).to_vec()),
-            U::Explain(_) => Some(vec![text_column("QUERY PLAN")]),
+            U::Show(None) => {
+                Some(Rc::new(["name", "setting", "description"].map(text_column).to_vec()))
+            }
+            U::Explain(_) => Some(Rc::new(vec![text_column("QUERY PLAN")])),
             // That there is none is told when it is executed.
-            U::Execute { name, .. } => {
-                self.statement(name).ok().and_then(|p| p.columns.as_deref().cloned())
+            U::Execute { name, .. } => self.statement(name).ok().and_then(|p| p.columns.clone()),
+            U::Fetch(fetch) if !fetch.move_only => {
+                self.portals.get(&fetch.cursor).and_then(|portal| portal.columns.clone())
             }
-            U::Fetch(fetch) if !fetch.move_only => match self.portals.get(&fetch.cursor) {
-                Some(portal) => portal.columns.as_deref().cloned(),
-                None => None,
-            },
             _ => None,
         })
     }
@@ -532,7 +534,7 @@ impl Session {
         execution.run(0, &mut |row: &[Datum]| rows.push(row, bound))?;
         rows.settle()?;
         let tag = execution.tag();
-        Ok(UtilityDone { tag, rows: portal.columns.map(|columns| (columns.to_vec(), rows)) })
+        Ok(UtilityDone { tag, rows: portal.columns.map(|columns| (columns, rows)) })
     }
 
     /// The values of expressions without columns.

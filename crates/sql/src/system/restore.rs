@@ -431,7 +431,7 @@ fn write(
     let rows = state.catalog.rows(&txn);
     let known = rows.find("pg_statistic", key)?.into_iter().next();
     let mut kinds: Vec<i16> = (1..=5)
-        .map(|n| known.as_ref().map_or(0, |row| row.int(&format!("stakind{n}")) as i16))
+        .map(|n| known.as_ref().map_or(0, |row| row.int(format!("stakind{n}").as_str()) as i16))
         .collect();
     for slot in slots {
         let place = kinds.iter().position(|k| *k == slot.kind);

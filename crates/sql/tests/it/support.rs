@@ -374,6 +374,20 @@ impl Connection {
         client.lines.join("\n")
     }
 
+    /// Parse of the unnamed statement, and Bind of it as a portal.
+    pub fn open_portal(&mut self, portal: &str, sql: &str) {
+        let session = &mut self.session;
+        session.parse("", sql, &[], &mut Recorder::default()).unwrap();
+        session.bind(portal, "", &[], &[], &[]).unwrap();
+    }
+
+    /// Execute of a portal: so many of its rows, or all of them (0).
+    pub fn execute_portal(&mut self, portal: &str, limit: usize) -> String {
+        let mut client = Recorder::default();
+        self.session.execute(portal, limit, &mut client).unwrap();
+        client.lines.join("\n")
+    }
+
     /// What the notices of a statement tell as detail and hint.
     pub fn details(&mut self, sql: &str) -> Vec<String> {
         self.record(sql).details

@@ -229,7 +229,7 @@ impl Db {
         let parsed = crate::parse::parse(sql)?;
         let mut params = ParamTypes::variable(Vec::new());
         let q = analyse(&parsed[0], self, &mut params, &TestEnv)?;
-        Ok(Arc::new(plan_query(&q, self, &self.settings.borrow(), &TestEnv, &[])?))
+        Ok(Arc::new(plan_query(q, self, &self.settings.borrow(), &TestEnv, &[])?))
     }
 
     pub fn execute(
