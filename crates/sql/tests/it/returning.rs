@@ -51,7 +51,7 @@ fn rows_before_and_after_are_returned() {
         ("EXECUTE p(4)", "3|4"),
         (
             "EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO o VALUES (5, 5) RETURNING WITH (OLD AS a) a.v, new.v, v",
-            "Insert on o\n  Output: a.v, new.v, o.v\n  ->  Result",
+            "Insert on public.o\n  Output: a.v, new.v, o.v\n  ->  Result",
         ),
     ]);
 }

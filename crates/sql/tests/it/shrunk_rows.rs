@@ -36,7 +36,7 @@ fn a_column_that_has_gone_is_in_no_row() {
         ("SELECT id FROM u WHERE (r).c = 10 ORDER BY id", "1\n3"),
         ("DROP INDEX ur", ""),
         ("ALTER TABLE t DROP b, DROP c", ""),
-        ("SELECT r, x FROM u, w WHERE id = 1", "()|(1,(),\"{(),NULL}\")"),
+        ("SELECT r, x FROM u, w WHERE id = 1", "()|(1,\"()\",\"{(),NULL}\")"),
     ]);
     assert_eq!(db.faults(), [""; 0]);
 }
@@ -100,7 +100,8 @@ fn expressions_know_what_they_are_of() {
         ("CREATE VIEW n2 AS SELECT (r).a FROM n", ""),
         ("CREATE VIEW made AS SELECT ROW(1)::t AS r", ""),
         ("ALTER TABLE t DROP a", "2BP01 cannot drop column a of table t because other objects depend on it\nview n2 depends on column a of table t"),
-        ("DROP VIEW n2; ALTER TABLE t DROP a", "0A000 cannot alter table \"t\" because view made uses its row type"),
+        ("DROP VIEW n2", ""),
+        ("ALTER TABLE t DROP a", "0A000 cannot alter table \"t\" because view made uses its row type"),
         ("DROP VIEW made; ALTER TABLE t DROP a", ""),
     ]);
 }

@@ -183,3 +183,29 @@ pub(super) const BODIES: BodyTable = &[
         }),
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::PlainEnv;
+    use crate::oids::TEXT;
+
+    #[test]
+    fn what_texts_hold_counts() {
+        let text = Datum::text("x".repeat(1000));
+        let mut one = Elements { element: TEXT, items: Items::default() };
+        one.add(&PlainEnv, std::slice::from_ref(&text)).unwrap();
+        assert!(one.memory_bytes().is_some_and(|n| n >= 1000));
+        let mut more = Arrays { element: TEXT, inner: None, count: 0, items: Items::default() };
+        let array = ArrayValue::one_dimension(TEXT, vec![text.clone(), text]);
+        more.add(&PlainEnv, &[Datum::Array(Arc::new(array))]).unwrap();
+        assert!(more.memory_bytes().is_some_and(|n| n >= 2000));
+    }
+
+    #[test]
+    fn an_array_has_an_end() {
+        let mut items = Items { list: Vec::new(), bytes: crate::functions::text::SIZE_MAX };
+        let e = items.push(Datum::text("x")).unwrap_err();
+        assert_eq!(e.to_string(), "array size exceeds the maximum allowed (1073741823)");
+    }
+}
