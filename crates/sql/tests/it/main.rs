@@ -2,6 +2,7 @@
 
 mod alterations;
 mod altered_rows;
+mod altered_views;
 mod amcheck;
 mod analysed;
 mod answers;
