@@ -341,8 +341,13 @@ impl RelationAccess for SessionState {
     }
 
     fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()> {
-        let mode = if exclusive { LockMode::RowExclusive } else { LockMode::RowShare };
-        lock(self, table, mode)
+        lock(self, table, foreign_key_mode(exclusive))
+    }
+
+    fn unlock_table(&self, table: Oid, exclusive: bool) {
+        if let Ok(txn) = self.txn() {
+            txn.unlock(lock_tag(self, table), foreign_key_mode(exclusive));
+        }
     }
 
     fn note_changes(&self, table: Oid, changes: &crate::activity::TableChanges) {
@@ -358,6 +363,11 @@ impl RelationAccess for SessionState {
     fn notice(&self, notice: SqlError) {
         self.notices.borrow_mut().push(Notice { severity: Severity::Notice, body: notice });
     }
+}
+
+/// How a foreign key locks a table to change it, or to look only.
+fn foreign_key_mode(changes: bool) -> LockMode {
+    if changes { LockMode::RowExclusive } else { LockMode::RowShare }
 }
 
 /// SET CONSTRAINTS, and checks that wait for the commit.

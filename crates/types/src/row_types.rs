@@ -60,15 +60,51 @@ pub(crate) fn info(oid: Oid) -> Option<&'static TypeInfo> {
 /// before these had their names; they are as they were written until somebody reads them.
 #[derive(Clone, Debug)]
 pub struct RowShape {
+    row_type: Oid,
     columns: Arc<[RecordColumn]>,
     /// What the columns' values are like, or their elements, where those are rows.
     within: Vec<Option<Arc<RowShape>>>,
 }
 
 impl RowShape {
-    /// Of rows with such columns.
-    pub fn new(columns: Arc<[RecordColumn]>, within: Vec<Option<Arc<RowShape>>>) -> RowShape {
-        RowShape { columns, within }
+    /// Of rows of that type with such columns.
+    pub fn new(
+        row_type: Oid,
+        columns: Arc<[RecordColumn]>,
+        within: Vec<Option<Arc<RowShape>>>,
+    ) -> RowShape {
+        RowShape { row_type, columns, within }
+    }
+
+    /// A value as [`Self::fit`] has made it, without some columns of the rows of some types: those are given by their types, and the columns
+    /// by their places, the last first.
+    pub fn without(&self, value: Datum, gone: &[(Oid, Vec<usize>)]) -> Datum {
+        match value {
+            Datum::Record(row) => {
+                let mut fields = row.fields.clone();
+                let mut columns = self.columns.to_vec();
+                for (field, shape) in fields.iter_mut().zip(&self.within) {
+                    if let Some(shape) = shape {
+                        *field = shape.without(std::mem::take(field), gone);
+                    }
+                }
+                let here = gone.iter().find(|(ty, _)| *ty == self.row_type);
+                for at in here.into_iter().flat_map(|(_, places)| places) {
+                    if *at < fields.len().min(columns.len()) {
+                        fields.remove(*at);
+                        columns.remove(*at);
+                    }
+                }
+                let (type_oid, columns) = (row.type_oid, columns.into());
+                Datum::Record(Arc::new(RecordValue { type_oid, columns, fields }))
+            }
+            Datum::Array(a) => {
+                let elements = a.elements.iter().map(|e| self.without(e.clone(), gone)).collect();
+                let (element_type, dims) = (a.element_type, a.dims.clone());
+                Datum::Array(Arc::new(ArrayValue { element_type, dims, elements }))
+            }
+            other => other,
+        }
     }
 
     /// A row, or an array of rows, as they are by now: what a row does not have is NULL.

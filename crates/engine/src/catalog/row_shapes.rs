@@ -39,5 +39,5 @@ fn of_type(source: &dyn RowSource, ty: Oid) -> Result<Option<Arc<RowShape>>> {
         columns.push(RecordColumn { name, type_oid: ty.oid, typmod: ty.typmod });
         within.push(of_type(source, ty.oid)?);
     }
-    Ok(Some(Arc::new(RowShape::new(columns.into(), within))))
+    Ok(Some(Arc::new(RowShape::new(row_type, columns.into(), within))))
 }

@@ -718,7 +718,7 @@ impl Analyser<'_> {
         // What is written twice is one expression.
         let number = list.iter().position(|(args, _)| *args == made).unwrap_or(list.len());
         if number == list.len() {
-            list.push((made, loc));
+            list.push((made, args.iter().map(|a| a.loc).collect()));
         }
         Ok(Expr::Grouping(vec![number]))
     }

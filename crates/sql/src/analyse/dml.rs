@@ -197,7 +197,7 @@ impl Analyser<'_> {
         let mut e = SqlError::new(SqlState::UNDEFINED_COLUMN, text);
         let target = self.levels.last().and_then(|l| l.rtes.first());
         if update
-            && matches!(column.indirection.first(), Some(ast::Indirection::Field(_)))
+            && !column.indirection.is_empty()
             && target.is_some_and(|entry| entry.alias == column.column)
         {
             e = e.hint("SET target columns cannot be qualified with the relation name.");

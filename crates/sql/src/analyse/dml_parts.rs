@@ -132,6 +132,11 @@ impl Analyser<'_> {
                 rest = &rest[1..];
                 continue;
             }
+            if let ast::Indirection::Star = first {
+                let e =
+                    err!(FEATURE_NOT_SUPPORTED, "row expansion via \"*\" is not supported here");
+                return self.at(target.loc, e);
+            }
             let is_index = |step: &ast::Indirection| matches!(step, ast::Indirection::Index(_));
             let (here, more) = rest.split_at(rest.iter().take_while(|s| is_index(s)).count());
             rest = more;
@@ -139,7 +144,7 @@ impl Analyser<'_> {
                 .iter()
                 .filter_map(|step| match step {
                     ast::Indirection::Index(index) => Some(index.clone()),
-                    ast::Indirection::Field(_) => None,
+                    _ => None,
                 })
                 .collect();
             let loc = (update && part.steps.is_empty()).then_some(target.loc);
@@ -249,11 +254,14 @@ impl Analyser<'_> {
     ) -> Result<Expr> {
         self.may_set(c, true, None, value.loc)?;
         if is_default(value) {
-            let field = matches!(target.indirection.first(), Some(ast::Indirection::Field(_)));
-            return self.no_default_of_part(field, target.loc);
+            let index = matches!(target.indirection.first(), Some(ast::Indirection::Index(_)));
+            return self.no_default_of_part(!index, target.loc);
         }
-        let Some(part) = self.part_of(c, target, true)? else { return self.set_value(c, value) };
+        if target.indirection.is_empty() {
+            return self.set_value(c, value);
+        }
         let e = self.expr(value)?;
+        let Some(part) = self.part_of(c, target, true)? else { return Ok(e) };
         let value = self.part_value(&part, e, target.loc, value.loc)?;
         let column = Expr::Var { levels_up: 0, rte: 0, column: c.number, ty: c.ty };
         Ok(part.put(column, value))

@@ -73,9 +73,9 @@ impl Analyser<'_> {
             return Ok(());
         }
         let mut settled = Vec::new();
-        for (args, loc) in &pending {
+        for (args, locs) in &pending {
             let mut indexes = Vec::new();
-            for a in args {
+            for (a, loc) in args.iter().zip(locs) {
                 match q.group_exprs.iter().position(|g| is_grouped(g, a, &q.sub_selects)) {
                     Some(i) => indexes.push(i),
                     // It is the query's around, which is not settled yet.

@@ -220,7 +220,7 @@ pub(crate) struct Level {
     /// Where each column of this level was first named.
     pub seen: Vec<(usize, i32, Loc)>,
     /// The arguments of each GROUPING(), until GROUP BY is known.
-    pub groupings: Vec<(Vec<Expr>, Loc)>,
+    pub groupings: Vec<(Vec<Expr>, Vec<Loc>)>,
     /// The WINDOW clause: names and indexes into `windows`.
     pub window_names: Vec<(String, usize)>,
     /// The CTE whose recursive term this level is inside of, by index here.

@@ -470,6 +470,13 @@ impl Analyser<'_> {
             if let Some(item) = level.items.iter().find(|i| i.by_name && i.name == name) {
                 return self.invalid_reference(item, &item.name, loc);
             }
+            // What RETURNING does not see.
+            if let Some(rte) = level.rtes.iter().position(|entry| {
+                matches!(entry.kind, RteKind::Excluded) && entry.alias == "excluded"
+            }) && name == "excluded"
+            {
+                return self.invalid_reference(&Item::table(rte, name), name, loc);
+            }
             for item in &level.items {
                 let rte = &level.rtes[item.rte];
                 let RteKind::Relation { oid, .. } = rte.kind else { continue };

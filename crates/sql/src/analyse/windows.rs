@@ -148,11 +148,11 @@ impl Analyser<'_> {
                 WINDOWING_ERROR,
                 "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
             );
-            return self.at(f.loc, e);
+            return self.at(spec.loc, e);
         }
         if f.mode == FrameMode::Groups && order_by.is_empty() {
             let e = err!(WINDOWING_ERROR, "GROUPS mode requires an ORDER BY clause");
-            return self.at(f.loc, e);
+            return self.at(spec.loc, e);
         }
         let key = order_by.first().map(|k| k.expr.ty().oid);
         let start = self.bound(&f.start, f.mode, key, f.loc)?;

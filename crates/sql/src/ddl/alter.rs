@@ -29,6 +29,16 @@ fn lock_mode(actions: &[A]) -> LockMode {
 /// The lock that an action needs. A foreign key is looked at by writers alone, so readers go on.
 fn lock_of(action: &A) -> LockMode {
     match action {
+        // What these say of a relation is part of what it means.
+        A::SetOptions(options) | A::ResetOptions(options)
+            if options.iter().any(|o| {
+                let name = &*o.name;
+                matches!(name, "security_barrier" | "security_invoker" | "check_option")
+                    || name == "user_catalog_table"
+            }) =>
+        {
+            LockMode::AccessExclusive
+        }
         A::SetStatistics { .. }
         | A::SetOptions(_)
         | A::ResetOptions(_)
@@ -330,7 +340,6 @@ impl Ddl<'_> {
             }
             bail!(UNDEFINED_COLUMN, "{text}");
         };
-        self.check_row_type_unused(table)?;
         let object = Object::column(table.oid, found.number);
         self.drop_unused(&[object], cascade)
     }

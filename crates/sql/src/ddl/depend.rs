@@ -4,6 +4,7 @@ use crate::session::SessionState;
 use base::{Oid, Result};
 use engine::catalog::defs;
 use engine::catalog::load::RowSource;
+use engine::catalog::model::CatalogView;
 use engine::catalog::rows::NewRow;
 use types::Datum;
 
@@ -102,16 +103,12 @@ pub fn forget(state: &SessionState, dependent: Object, on: Object) -> Result<()>
 /// # Errors
 /// `42704` when the type is not there any more; I/O.
 pub fn record_type(state: &SessionState, dependent: Object, ty: Oid) -> Result<()> {
-    if super::enums::is_ours(ty) || types::row_types::row_of(ty).is_some() {
-        super::enums::lock_used_type(state, ty)?;
-    } else if ty < Oid::FIRST_NORMAL {
+    // Catalogs' row types stay, and the arrays over them.
+    let row = types::row_types::row_of(ty).unwrap_or(ty);
+    if row < Oid::FIRST_NORMAL {
         return Ok(());
     }
-    // The array type over a system catalog's row type stays as that does.
-    if types::row_types::row_of(ty).is_some_and(|row| row < Oid::FIRST_NORMAL) {
-        return Ok(());
-    }
-    // A table's row type, too, is not to go while a column is of it.
+    super::enums::lock_used_type(state, ty)?;
     record(state, dependent, Object::of("pg_type", ty), Kind::Normal)
 }
 
@@ -125,9 +122,38 @@ pub(super) fn types_of_node(e: &expr::Expr, types: &mut std::collections::BTreeS
     if let expr::Expr::CoerceToDomain { domain, .. } = e {
         types.insert(Oid(*domain));
     }
-    if !matches!(e, expr::Expr::Var { .. }) && super::enums::is_ours(e.ty().oid) {
-        types.insert(e.ty().oid);
+    let ty = e.ty().oid;
+    if names_type(e) && is_of_users(ty) {
+        types.insert(ty);
     }
+}
+
+/// An enum, a domain, a relation's row type, or an array of such?
+pub(super) fn is_of_users(ty: Oid) -> bool {
+    super::enums::is_ours(ty) || is_of_rows(ty)
+}
+
+/// A relation's row type, or the array type over one?
+fn is_of_rows(ty: Oid) -> bool {
+    let row = types::row_types::row_of(ty).unwrap_or(ty);
+    row >= Oid::FIRST_NORMAL && row.0 < types::row_types::ROWS_END
+}
+
+/// Does this node itself say of which type its value is? That of others follows from what they are made of, and goes with it.
+pub(super) fn names_type(e: &expr::Expr) -> bool {
+    use expr::Expr as E;
+    matches!(
+        e,
+        E::Const(_)
+            | E::Row { .. }
+            | E::FieldStore { .. }
+            | E::CoerceViaIo { .. }
+            | E::Relabel { .. }
+            | E::ArrayCoerce { .. }
+            | E::Json(_)
+            // NULL
+            | E::Case { otherwise: None, .. }
+    )
 }
 
 /// Notes the columns of `table` that a stored expression of `dependent` uses, and sequences it calls.
@@ -143,7 +169,11 @@ pub fn record_expr(
 ) -> Result<()> {
     let mut columns = std::collections::BTreeSet::new();
     let mut sequences = std::collections::BTreeSet::new();
+    let mut fields = std::collections::BTreeSet::new();
     expr.walk(&mut |e| match e {
+        expr::Expr::Field { arg, index, .. } => {
+            fields.insert((arg.ty().oid, *index));
+        }
         expr::Expr::Var { column, .. } if *column > 0 => {
             columns.insert(*column);
         }
@@ -160,10 +190,32 @@ pub fn record_expr(
     for sequence in sequences {
         record(state, dependent, Object::relation(sequence), Kind::Normal)?;
     }
+    let of_others = columns_of_fields(state, fields)?.into_iter().filter(|(of, _)| *of != table);
+    for (relation, column) in of_others {
+        record(state, dependent, Object::column(relation, column), Kind::Normal)?;
+    }
     let mut types = std::collections::BTreeSet::new();
     types_of(expr, &mut types);
     for ty in types {
         record_type(state, dependent, ty)?;
     }
     Ok(())
+}
+
+/// The columns on which fields of rows depend, given by the rows' types and the fields' places.
+///
+/// # Errors
+/// I/O.
+pub(super) fn columns_of_fields(
+    state: &SessionState,
+    fields: std::collections::BTreeSet<(Oid, usize)>,
+) -> Result<std::collections::BTreeSet<(Oid, i32)>> {
+    let mut columns = std::collections::BTreeSet::new();
+    for (ty, field) in fields {
+        if let Some(table) = state.table_of_row_type(ty)? {
+            let mut there = table.columns.iter().filter(|c| !c.dropped);
+            columns.extend(there.nth(field).map(|c| (table.oid, c.number)));
+        }
+    }
+    Ok(columns)
 }

@@ -159,11 +159,7 @@ impl Ddl<'_> {
             }
             U::Rename(s) => {
                 self.rename(s)?;
-                let kind = match s.kind {
-                    ObjectKind::Column | ObjectKind::Constraint => ObjectKind::Table,
-                    other => other,
-                };
-                return Ok(format!("ALTER {}", kind.command()));
+                return Ok(format!("ALTER {}", s.of.command()));
             }
             U::SetSchema { kind, if_exists, name, schema } => {
                 self.set_schema(*kind, *if_exists, name, schema)?;

@@ -7,6 +7,7 @@
 use super::depend::{Kind, Object};
 use super::{Ddl, relation};
 use crate::client::{Notice, Severity};
+use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Drop, ObjectKind};
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
@@ -157,7 +158,7 @@ impl Closure {
 }
 
 /// A view's rule is spoken of as the view, what generates a column as the column.
-fn owner_of_rule(state: &SessionState, object: Object) -> Result<Object> {
+pub(super) fn owner_of_rule(state: &SessionState, object: Object) -> Result<Object> {
     if object.class == defs::by_name("pg_attrdef").oid {
         return Ok(generated_column(state, object)?.unwrap_or(object));
     }
@@ -278,15 +279,16 @@ pub fn drop_objects(
     objects: &[Object],
     cascade: bool,
 ) -> Result<Vec<Notice>> {
-    drop_if(state, objects, cascade, &|_| Ok(()))
+    drop_if(state, objects, cascade, &|_| Ok(()), &mut |_| Ok(()))
 }
 
-/// As [`drop_objects`], if `may` allows it of each relation that goes, be it dropped by itself or with another.
+/// As [`drop_objects`], if `may` allows it of each relation that goes, be it dropped by itself or with another, and `before` of all that goes.
 fn drop_if(
     state: &SessionState,
     objects: &[Object],
     cascade: bool,
     may: &dyn Fn(&Table) -> Result<()>,
+    before: &mut dyn FnMut(&[Object]) -> Result<()>,
 ) -> Result<Vec<Notice>> {
     let closure = locked_closure(state, objects)?;
     let mut notices = Vec::new();
@@ -302,6 +304,7 @@ fn drop_if(
             may(&table)?;
         }
     }
+    before(&closure.order)?;
     for object in &closure.order {
         remove(state, *object)?;
     }
@@ -595,7 +598,12 @@ impl Ddl<'_> {
     /// `2BP01`, `55006`; I/O.
     pub(super) fn drop_unused(&mut self, objects: &[Object], cascade: bool) -> Result<()> {
         let may = |table: &Table| self.check_not_in_use(table, "DROP TABLE");
-        let notices = drop_if(self.state(), objects, cascade, &may)?;
+        let mut shrinking = super::shrunk_rows::Shrinking::default();
+        let notices = drop_if(self.state(), objects, cascade, &may, &mut |going| {
+            shrinking = self.before_columns_go(going)?;
+            Ok(())
+        })?;
+        self.columns_have_gone(&shrinking)?;
         notices.iter().try_for_each(|notice| self.client.notice(notice))
     }
 
@@ -620,7 +628,7 @@ impl Ddl<'_> {
             };
             let check = |table: &Table| self.check_may_drop(statement.kind, table, mode);
             let Some(table) = self.find_locked(name, mode, &check)? else {
-                self.missing(statement, &name.to_string())?;
+                self.missing(statement, name)?;
                 continue;
             };
             self.check_not_in_use(&table, "DROP TABLE")?;
@@ -660,8 +668,11 @@ impl Ddl<'_> {
         }
     }
 
-    fn missing(&mut self, statement: &Drop, name: &str) -> Result<()> {
+    fn missing(&mut self, statement: &Drop, name: &ObjectName) -> Result<()> {
         let noun = statement.kind.noun();
+        if self.skips_for_its_schema(name, statement.if_exists)? {
+            return Ok(());
+        }
         if statement.if_exists {
             return self.notice(
                 SqlState::SUCCESSFUL_COMPLETION,
@@ -672,6 +683,25 @@ impl Ddl<'_> {
             ObjectKind::Index => bail!(UNDEFINED_OBJECT, "index \"{name}\" does not exist"),
             _ => bail!(UNDEFINED_TABLE, "{noun} \"{name}\" does not exist"),
         }
+    }
+
+    /// What is to be dropped is not there, as its schema is not: is that said already?
+    ///
+    /// # Errors
+    /// `3F000`
+    pub(super) fn skips_for_its_schema(
+        &mut self,
+        name: &ObjectName,
+        if_exists: bool,
+    ) -> Result<bool> {
+        let Err(e) = self.state().check_schema_exists(name.schema.as_deref()) else {
+            return Ok(false);
+        };
+        if !if_exists || e.state() != SqlState::INVALID_SCHEMA_NAME {
+            return Err(e);
+        }
+        self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{e}, skipping"))?;
+        Ok(true)
     }
 
     fn schema_to_drop(&mut self, name: &str, if_exists: bool) -> Result<Option<Object>> {

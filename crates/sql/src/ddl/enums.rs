@@ -266,7 +266,13 @@ impl Ddl<'_> {
         if state.is_superuser() || crate::acl::roles_of(state, me)?.contains(&row.oid("typowner")) {
             return Ok(());
         }
-        bail!(INSUFFICIENT_PRIVILEGE, "must be owner of type {}", self.type_text(row))
+        // An array is spoken of as its elements.
+        let element = match types::element_type(row.oid("oid")) {
+            Some(element) => type_row(state, element)?,
+            None => None,
+        };
+        let text = self.type_text(element.as_ref().unwrap_or(row));
+        bail!(INSUFFICIENT_PRIVILEGE, "must be owner of type {text}")
     }
 
     pub(super) fn type_text(&self, row: &Row) -> String {
@@ -289,10 +295,12 @@ impl Ddl<'_> {
     /// # Errors
     /// `42809`, `42710`, `22023`, `54000`; I/O.
     pub fn alter_enum(&mut self, statement: &AlterEnum) -> Result<()> {
-        let row = self.type_to_alter(&statement.name, LockMode::Exclusive)?;
-        if row.char("typtype") != b'e' {
+        if let Some(row) = self.find_type(&statement.name)?
+            && row.char("typtype") != b'e'
+        {
             bail!(WRONG_OBJECT_TYPE, "{} is not an enum", self.type_text(&row));
         }
+        let row = self.type_to_alter(&statement.name, LockMode::Exclusive)?;
         let ty = row.oid("oid");
         match &statement.action {
             AlterEnumAction::AddValue { if_not_exists, label, neighbour } => {
@@ -372,16 +380,37 @@ impl Ddl<'_> {
     /// The row of a type to be altered as a whole: an enum's, a domain's.
     fn whole_type(&mut self, name: &ObjectName) -> Result<Row> {
         let row = self.type_to_alter(name, LockMode::AccessExclusive)?;
-        if row.oid("typrelid").is_valid() {
-            let text = format!("{} is a table's row type", self.type_text(&row));
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
-                .hint("Use ALTER TABLE instead.")
-                .into());
-        }
+        self.check_is_no_part(&row)?;
         if !matches!(row.char("typtype"), b'e' | b'd') {
             return Err(Error::unsupported(format!("ALTER TYPE {}", self.type_text(&row))));
         }
         Ok(row)
+    }
+
+    /// A table's row type is altered with the table, an array type with its element's.
+    ///
+    /// # Errors
+    /// `42809`
+    fn check_is_no_part(&self, row: &Row) -> Result<()> {
+        let name = self.type_text(row);
+        if row.oid("typrelid").is_valid() {
+            let text = format!("{name} is a table's row type");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                .hint("Use ALTER TABLE instead.")
+                .into());
+        }
+        if let Some(element) = type_row(self.state(), row.oid("typelem"))?
+            && element.oid("typarray") == row.oid("oid")
+        {
+            let element = self.type_text(&element);
+            let text = format!("cannot alter array type {name}");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                .hint(format!(
+                    "You can alter type {element}, which will alter the array type as well."
+                ))
+                .into());
+        }
+        Ok(())
     }
 
     /// Writes the changed row of a type, and `change` its array type's.
@@ -473,12 +502,12 @@ impl Ddl<'_> {
     pub(super) fn set_type_owner(&mut self, name: &ObjectName, owner: &RoleName) -> Result<()> {
         let owner = self.role(owner)?;
         super::lock_role(self.state(), owner)?;
-        // Who changes nothing need not own it.
-        if let Some(row) = self.find_type(name)?
-            && matches!(row.char("typtype"), b'e' | b'd')
-            && row.oid("typowner") == owner
-        {
-            return Ok(());
+        if let Some(row) = self.find_type(name)? {
+            self.check_is_no_part(&row)?;
+            // Who changes nothing need not own it.
+            if matches!(row.char("typtype"), b'e' | b'd') && row.oid("typowner") == owner {
+                return Ok(());
+            }
         }
         let mut row = self.whole_type(name)?;
         self.check_may_own_in(owner, row.oid("typnamespace"))?;
@@ -496,6 +525,9 @@ impl Ddl<'_> {
         let mut objects = Vec::new();
         for name in &statement.names {
             let Some(row) = self.find_type(name)? else {
+                if self.skips_for_its_schema(name, statement.if_exists)? {
+                    continue;
+                }
                 let text = format!("type \"{name}\" does not exist");
                 if !statement.if_exists {
                     bail!(UNDEFINED_OBJECT, "{text}");
@@ -503,14 +535,14 @@ impl Ddl<'_> {
                 self.notice(SqlState::SUCCESSFUL_COMPLETION, format!("{text}, skipping"))?;
                 continue;
             };
+            if statement.kind == ObjectKind::Domain && row.char("typtype") != b'd' {
+                bail!(WRONG_OBJECT_TYPE, "\"{name}\" is not a domain");
+            }
             // What is in one's schema one may drop, whose ever it is.
             if !crate::acl::owns_schema(self.state(), row.oid("typnamespace"))? {
                 self.check_type_owner(&row)?;
             }
             let oid = row.oid("oid");
-            if statement.kind == ObjectKind::Domain && row.char("typtype") != b'd' {
-                bail!(WRONG_OBJECT_TYPE, "\"{name}\" is not a domain");
-            }
             self.check_droppable(&row)?;
             lock_type(self.state(), oid, LockMode::AccessExclusive)?;
             if type_row(self.state(), oid)?.is_none() {

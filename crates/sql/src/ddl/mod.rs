@@ -32,6 +32,7 @@ mod drop_concurrently;
 mod drop_role;
 pub mod enums;
 pub mod extension;
+mod field_places;
 mod foreign_key;
 pub mod grant;
 mod grant_chain;
@@ -59,6 +60,7 @@ mod row_types;
 pub mod schema;
 pub mod sequence;
 pub(crate) mod shrink_catalog;
+mod shrunk_rows;
 pub mod statistics;
 pub mod storage_options;
 pub mod table;
@@ -121,11 +123,14 @@ impl Ddl<'_> {
     /// The relation `name`.
     ///
     /// # Errors
-    /// `42P01`
+    /// `42P01`, `3F000`
     pub fn relation(&self, name: &ObjectName) -> Result<Arc<Table>> {
         match self.find(name)? {
             Some(table) => Ok(table),
-            None => bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist"),
+            None => {
+                self.state().check_schema_exists(name.schema.as_deref())?;
+                bail!(UNDEFINED_TABLE, "relation \"{name}\" does not exist")
+            }
         }
     }
 

@@ -5,7 +5,6 @@
 
 use super::Ddl;
 use super::depend::Object;
-use super::drop::drop_objects;
 use super::grant_chain::{Chain, Change};
 use crate::acl::AclItem;
 use crate::parse::utility::RoleName;
@@ -130,10 +129,7 @@ impl Ddl<'_> {
         if objects.is_empty() {
             return Ok(());
         }
-        for notice in drop_objects(self.state(), &objects, cascade)? {
-            self.client.notice(&notice)?;
-        }
-        Ok(())
+        self.drop_unused(&objects, cascade)
     }
 
     /// REASSIGN OWNED

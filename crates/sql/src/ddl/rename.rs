@@ -57,6 +57,9 @@ impl Ddl<'_> {
             ObjectKind::Type => return self.rename_type(&statement.name, new),
             ObjectKind::Statistics => return self.rename_statistics(&statement.name, new),
             ObjectKind::Domain => {
+                if statement.part.is_none() {
+                    self.own_type(&statement.name)?;
+                }
                 self.check_is_domain(&statement.name)?;
                 return match &statement.part {
                     Some(old) => self.rename_domain_constraint(&statement.name, old, new),

@@ -271,7 +271,7 @@ impl Ddl<'_> {
     }
 
     /// The views that read a relation, be it through other views.
-    fn views_over(&self, relation: Oid) -> Result<Vec<Arc<Table>>> {
+    pub(super) fn views_over(&self, relation: Oid) -> Result<Vec<Arc<Table>>> {
         let state = self.state();
         let txn = state.txn()?;
         let rows = state.catalog.rows(&txn);

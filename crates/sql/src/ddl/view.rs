@@ -3,9 +3,6 @@
 //! # Layout
 //! A view is a relation without storage and a rule `_RETURN` in `pg_rewrite`, whose action is the analysed
 //! query, serialised.
-//!
-//! # Differs from PostgreSQL
-//! A view that takes a field from a table's row depends on the columns before that, too.
 
 use super::depend::{self, Kind, Object};
 use super::relation::{self, NewColumn, NewRelation};
@@ -261,12 +258,7 @@ pub(super) fn store_rule(
     for ty in types {
         depend::record_type(state, rule, ty)?;
     }
-    for (ty, field) in fields {
-        // A field is known by its place among the columns that are there: those before it stay, too.
-        let Some(table) = state.table_of_row_type(ty)? else { continue };
-        let there = table.columns.iter().filter(|c| !c.dropped);
-        used.extend(there.take(field + 1).map(|c| (table.oid, c.number)));
-    }
+    used.extend(depend::columns_of_fields(state, fields)?);
     for (relation, column) in used {
         let on = Object { sub: column, ..Object::relation(relation) };
         if relation != view {
@@ -339,6 +331,8 @@ enum Place {
     Relation(Oid),
     /// A join; what its columns are.
     Join(Vec<expr::Expr>),
+    /// Rows of that type.
+    Rows(Oid),
     Other,
 }
 
@@ -348,6 +342,10 @@ impl Place {
             RteKind::Relation { oid, .. } => Place::Relation(Oid(*oid)),
             RteKind::Subquery { view, .. } if *view != 0 => Place::Relation(Oid(*view)),
             RteKind::Join { vars, .. } => Place::Join(vars.clone()),
+            RteKind::Function { calls, .. } => match &calls[..] {
+                [one] => Place::Rows(one.call.ty().oid),
+                _ => Place::Other,
+            },
             _ => Place::Other,
         }
     }
@@ -376,7 +374,13 @@ impl Uses<'_> {
                 // What is used of a join is seen where it is used.
                 RteKind::Join { .. } => {}
                 RteKind::Subquery { query, view: 0 } => self.query(query),
-                kind => own_rte(kind, 0, self),
+                kind => {
+                    if matches!(kind, RteKind::Function { .. }) {
+                        let named = entry.column_types.iter().map(|ty| ty.oid);
+                        self.types.extend(named.filter(|ty| depend::is_of_users(*ty)));
+                    }
+                    own_rte(kind, 0, self);
+                }
             }
         }
         visit_clauses(query, 0, self);
@@ -392,6 +396,10 @@ impl Uses<'_> {
         match self.above[level].get(rte) {
             Some(Place::Relation(oid)) => {
                 self.used.insert((*oid, column.max(0)));
+            }
+            Some(Place::Rows(ty)) => {
+                let at = usize::try_from(column - 1).ok();
+                self.fields.extend(at.map(|at| (*ty, at)));
             }
             Some(Place::Join(columns)) => {
                 let mut meant: Vec<expr::Expr> = match usize::try_from(column - 1) {

@@ -85,6 +85,8 @@ pub trait RelationAccess {
     /// # Errors
     /// `40P01`, `55P03`, `57014`.
     fn lock_table(&self, table: Oid, exclusive: bool) -> Result<()>;
+    /// Gives a lock of [`Self::lock_table`] back; one that was taken before as well stays.
+    fn unlock_table(&self, _table: Oid, _exclusive: bool) {}
     /// The address of the row of `table` on which the session's cursor stands; None if that is not one of it.
     ///
     /// # Errors

@@ -80,10 +80,12 @@ fn check_referencing(x: &ExecContext<'_>, key: &Arc<ForeignKey>, values: &[Datum
     // Also for a key of NULLs: whoever is altering the referred table may be dropping the constraint.
     x.relations.lock_table(key.referenced_table, false)?;
     let nulls = values.iter().filter(|v| v.is_null()).count();
-    let child = table(x, key.table)?;
     if nulls == values.len() || (nulls > 0 && !key.match_full) {
+        // It refers to nothing that would have to stay.
+        x.relations.unlock_table(key.referenced_table, false);
         return Ok(());
     }
+    let child = table(x, key.table)?;
     if nulls > 0 {
         return Err(SqlError::new(
             SqlState::FOREIGN_KEY_VIOLATION,

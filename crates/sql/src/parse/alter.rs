@@ -107,8 +107,19 @@ impl Parser<'_> {
         name: ObjectName,
         part: Option<String>,
     ) -> Result<UtilityStatement> {
+        self.part_renamed(kind, kind, if_exists, name, part)
+    }
+
+    fn part_renamed(
+        &mut self,
+        kind: ObjectKind,
+        of: ObjectKind,
+        if_exists: bool,
+        name: ObjectName,
+        part: Option<String>,
+    ) -> Result<UtilityStatement> {
         let new_name = self.name()?;
-        Ok(U::Rename(Box::new(Rename { kind, if_exists, name, part, new_name })))
+        Ok(U::Rename(Box::new(Rename { kind, of, if_exists, name, part, new_name })))
     }
 
     fn alter_relation(
@@ -125,15 +136,15 @@ impl Parser<'_> {
             if matches!(kind, ObjectKind::Index | ObjectKind::Sequence) {
                 return Err(self.unexpected());
             }
-            if self.accept("constraint") {
+            if kind == ObjectKind::Table && self.accept("constraint") {
                 let part = Some(self.name()?);
                 self.expect("to")?;
-                return self.renamed(ObjectKind::Constraint, if_exists, name, part);
+                return self.part_renamed(ObjectKind::Constraint, kind, if_exists, name, part);
             }
             self.accept("column");
             let part = Some(self.name()?);
             self.expect("to")?;
-            return self.renamed(ObjectKind::Column, if_exists, name, part);
+            return self.part_renamed(ObjectKind::Column, kind, if_exists, name, part);
         }
         // An index goes with its table.
         if kind != ObjectKind::Index && self.accept_all(&["set", "schema"]) {

@@ -646,6 +646,8 @@ pub struct AssignTarget {
 #[derive(Clone, Debug)]
 pub enum Indirection {
     Field(String),
+    /// `.*`, the last: all fields at once, which nothing can be assigned to.
+    Star,
     Index(SubscriptIndex),
 }
 

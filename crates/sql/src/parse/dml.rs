@@ -84,8 +84,15 @@ impl Parser<'_> {
             if self.is_op("[") {
                 indirection.push(Indirection::Index(self.subscript()?));
             } else if self.accept_op(".") {
-                indirection.push(Indirection::Field(self.label()?));
+                indirection.push(match self.accept_op("*") {
+                    true => Indirection::Star,
+                    false => Indirection::Field(self.label()?),
+                });
             } else {
+                let before = indirection.split_last().map_or(&[][..], |(_, before)| before);
+                if before.iter().any(|step| matches!(step, Indirection::Star)) {
+                    return Err(self.improper("improper use of \"*\""));
+                }
                 return Ok(AssignTarget { column, indirection, loc });
             }
         }

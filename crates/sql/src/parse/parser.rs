@@ -130,12 +130,16 @@ impl<'a> Parser<'a> {
 
     /// PostgreSQL's syntax error at the next token.
     pub fn unexpected(&self) -> Error {
+        self.improper("syntax error")
+    }
+    /// Says what is wrong with what ends before the next token, which PostgreSQL has read by then.
+    pub fn improper(&self, what: &str) -> Error {
         let t = self.peek();
         let e = if t.kind == Kind::End {
-            err!(SYNTAX_ERROR, "syntax error at end of input")
+            err!(SYNTAX_ERROR, "{what} at end of input")
         } else {
             let near = self.source.get(t.start as usize..t.end as usize).unwrap_or("");
-            err!(SYNTAX_ERROR, "syntax error at or near \"{near}\"")
+            err!(SYNTAX_ERROR, "{what} at or near \"{near}\"")
         };
         error_at(self.source, e, t.start)
     }

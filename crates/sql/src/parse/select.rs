@@ -525,13 +525,15 @@ impl Parser<'_> {
             "rows" => FrameMode::Rows,
             _ => FrameMode::Groups,
         };
-        let (start, end) = if self.accept("between") {
-            let start = self.bound()?;
+        let between = self.accept("between");
+        let first = self.loc();
+        let start = self.bound()?;
+        let (mut last, mut end) = (first, None);
+        if between {
             self.expect("and")?;
-            (start, Some(self.bound()?))
-        } else {
-            (self.bound()?, None)
-        };
+            last = self.loc();
+            end = Some(self.bound()?);
+        }
         let bad = match (&start, &end) {
             (Bound::UnboundedFollowing, _) => Some("frame start cannot be UNBOUNDED FOLLOWING"),
             (_, Some(Bound::UnboundedPreceding)) => Some("frame end cannot be UNBOUNDED PRECEDING"),
@@ -547,7 +549,8 @@ impl Parser<'_> {
             _ => None,
         };
         if let Some(message) = bad {
-            return self.error_here(err!(WINDOWING_ERROR, "{message}"), loc);
+            let at = if matches!(start, Bound::UnboundedFollowing) { first } else { last };
+            return self.error_here(err!(WINDOWING_ERROR, "{message}"), at);
         }
         let mut exclude = FrameExclude::NoOthers;
         if self.accept("exclude") {

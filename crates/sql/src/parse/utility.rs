@@ -422,6 +422,8 @@ impl ObjectKind {
 pub struct Rename {
     /// What holds the name: Table, Index, …; Column and Constraint rename a part of `name`.
     pub kind: ObjectKind,
+    /// What `name` is called in the statement.
+    pub of: ObjectKind,
     pub if_exists: bool,
     pub name: ObjectName,
     /// The column or constraint.

@@ -12,7 +12,7 @@ use engine::catalog::model::{RelationKind, Table};
 use expr::Expr;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use types::oids;
+use types::{Datum, oids};
 
 /// Values of longer lists are not compared with each other.
 const MANY_VALUES: usize = 100;
@@ -261,10 +261,11 @@ fn function_rows(e: &Expr) -> f64 {
         return 1.0;
     }
     if f.name == "generate_series" {
-        let n = |i: usize| args.get(i).and_then(constant).and_then(expr::code::int_of);
-        if let (Some(a), Some(b)) = (n(0), n(1)) {
-            let step = n(2).unwrap_or(1).max(1);
-            return ((b - a) as f64 / step as f64 + 1.0).max(1.0);
+        let n = |i: usize| args.get(i).map_or(Some(1.0), |e| constant(e).and_then(distance));
+        if let (Some(a), Some(b), Some(step)) = (n(0), n(1), n(2))
+            && step != 0.0
+        {
+            return ((b - a + step) / step).floor().max(1.0);
         }
     }
     if f.name == "unnest"
@@ -273,6 +274,19 @@ fn function_rows(e: &Expr) -> f64 {
         return super::selectivity::array_length(a).max(1.0);
     }
     f64::from(f.rows).max(1.0)
+}
+
+/// A number, or how many microseconds.
+fn distance(value: &Datum) -> Option<f64> {
+    match value {
+        Datum::Numeric(n) if n.is_finite() => Some(n.to_f64()),
+        Datum::Interval(i) => {
+            let days = f64::from(i.months) * 30.0 + f64::from(i.days);
+            Some(days * 86_400e6 + i.micros as f64)
+        }
+        Datum::Timestamp(i64::MIN | i64::MAX) | Datum::TimestampTz(i64::MIN | i64::MAX) => None,
+        other => expr::code::int_of(other).map(|n| n as f64),
+    }
 }
 
 /// Is it generate_series over numbers, which gives no value twice?

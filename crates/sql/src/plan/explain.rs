@@ -596,12 +596,16 @@ impl<'a> Explain<'a> {
                     Command::Merge => "Merge",
                     _ => "Delete",
                 };
-                let table = Printer::quoted(&m.table.name);
+                let table = self.table_name(&m.table);
                 json.push(("Operation", word.into()));
                 json.extend(self.target(&m.table, &m.alias));
                 if let Some(c) = &m.on_conflict {
                     let what = if c.update.is_some() { "UPDATE" } else { "NOTHING" };
                     add("Conflict Resolution", what.to_owned().into());
+                    let arbiters = m.arbiters();
+                    if !arbiters.is_empty() {
+                        add("Conflict Arbiter Indexes", arbiters.into());
+                    }
                 }
                 let alias = if m.alias == m.table.name || m.alias.is_empty() {
                     String::new()

@@ -80,6 +80,19 @@ impl SessionState {
         Ok(false)
     }
 
+    /// Fails if there is no schema of the name that a relation was written with.
+    ///
+    /// # Errors
+    /// `3F000`
+    pub fn check_schema_exists(&self, schema: Option<&str>) -> Result<()> {
+        if let Some(schema) = schema
+            && self.schema_by_name(schema)?.is_none()
+        {
+            base::bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
+        }
+        Ok(())
+    }
+
     fn in_schema(&self, schema: Oid, name: &str) -> Result<Option<Arc<Table>>> {
         let txn = self.txn()?;
         match self.catalog.relation_oid(&txn, schema, name)? {

@@ -447,3 +447,44 @@ fn a_schema_made_later_is_found() {
         ("TABLE x", "2"),
     ]);
 }
+
+/// Found by random expressions on both.
+#[test]
+fn times_and_templates() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        ("SET timezone = 'UTC'; SET datestyle = 'German, DMY'", ""),
+        ("SELECT to_char('1999-04-19'::timestamp, 'TMMonth|TMDay|Month|FMDay')", "April|Monday|April    |Monday"),
+        ("SET timezone = 'Africa/Casablanca'; SELECT '2038-12-14'::timestamptz", "14.12.2038 00:00:00 +00"),
+        ("SET timezone = 'Asia/Tehran'; SET datestyle = 'Postgres, MDY'", ""),
+        ("SELECT '2001-01-01'::timestamptz", "Mon Jan 01 00:00:00 2001 +0330"),
+        ("SET intervalstyle = 'postgres_verbose'", ""),
+        ("SELECT '-1 year 1 hour'::interval, '-1 hour'::interval", "@ 1 year -1 hours ago|@ 1 hour ago"),
+        ("SELECT to_number('  7', 'FM09V')", "7.0000000000000000"),
+        ("SELECT to_number('7', '.00')", "22003 numeric field overflow\nA field with precision 0, scale 0 must round to an absolute value less than 1."),
+        ("SELECT parse_ident('a..b', false)", "22023 string is not a valid identifier: \"a..b\"\nNo valid identifier before \".\"."),
+        ("SELECT '[2147483647:2147483647]={1}'::int[]", "54000 array upper bound is too large: 2147483647"),
+        (
+            "SELECT count(*) FROM generate_series('2024-01-01'::timestamptz, '-infinity'::timestamptz, interval '-700 years') g",
+            "22008 timestamp out of range",
+        ),
+        ("SELECT count(*) FROM generate_series(9223372036854775807, -9223372036854775808, 1)", "0"),
+    ]);
+}
+
+/// What the planner takes a series to have.
+#[test]
+fn series_of_moments_are_estimated() {
+    let db = Database::new();
+    let mut s = db.session();
+    for (series, rows) in [
+        ("generate_series(1, 10)", 10),
+        ("generate_series(10, 1, -3)", 4),
+        ("generate_series('2024-01-01'::timestamp, '2024-01-02'::timestamp, '1 hour')", 25),
+        ("generate_series(1::numeric, 4.5, 0.5)", 8),
+    ] {
+        let plan = s.run(&format!("EXPLAIN SELECT FROM {series}"));
+        assert!(plan.contains(&format!(" rows={rows} ")), "{series}: {plan}");
+    }
+}

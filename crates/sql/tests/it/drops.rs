@@ -348,3 +348,25 @@ fn a_generated_column_takes_with_it_what_reads_it() {
         ("SELECT count(*) FROM pg_attrdef WHERE adrelid = 'g'::regclass", "0"),
     ]);
 }
+
+#[test]
+fn what_is_in_no_schema_is_not_there() {
+    let db = Database::new();
+    let mut s = db.session();
+    for kind in ["TABLE", "VIEW", "MATERIALIZED VIEW", "INDEX", "SEQUENCE", "TYPE", "DOMAIN"] {
+        for schema in ["pg_temp", "nosuch"] {
+            let refused = format!("3F000 schema \"{schema}\" does not exist");
+            let skipped = format!("NOTICE 00000 schema \"{schema}\" does not exist, skipping");
+            s.check(&[
+                (&format!("DROP {kind} {schema}.x"), &refused),
+                (&format!("DROP {kind} IF EXISTS {schema}.x"), &skipped),
+            ]);
+        }
+    }
+    s.check(&[
+        ("ALTER TABLE pg_temp.x ADD a int", "3F000 schema \"pg_temp\" does not exist"),
+        ("TRUNCATE nosuch.x", "3F000 schema \"nosuch\" does not exist"),
+        ("COMMENT ON TABLE nosuch.x IS 'y'", "3F000 schema \"nosuch\" does not exist"),
+        ("SELECT * FROM pg_temp.x", "42P01 relation \"pg_temp.x\" does not exist"),
+    ]);
+}

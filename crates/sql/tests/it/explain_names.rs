@@ -168,3 +168,23 @@ fn a_table_that_is_read_twice_goes_by_two_names() {
     let shape = plan(&mut s, "SELECT * FROM v, a WHERE v.id = a.id");
     assert!(shape.contains("a_1") && !shape.contains("(id = id)"), "{shape}");
 }
+
+#[test]
+fn what_is_written_to_is_named_with_its_schema() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE k (a int PRIMARY KEY, b int)"]);
+    let first = |plan: String| plan.lines().next().unwrap_or_default().to_owned();
+    for (sql, title) in [
+        ("UPDATE k SET b = 1", "Update on public.k"),
+        ("DELETE FROM k AS x", "Delete on public.k x"),
+        ("INSERT INTO k VALUES (1, 2)", "Insert on public.k"),
+    ] {
+        let plan = s.run(&format!("EXPLAIN (VERBOSE, COSTS OFF) {sql}"));
+        assert_eq!(first(plan), title);
+    }
+    s.check(&[(
+        "EXPLAIN (COSTS OFF) INSERT INTO k VALUES (1, 2) ON CONFLICT (a) DO NOTHING",
+        "Insert on k\n  Conflict Resolution: NOTHING\n  Conflict Arbiter Indexes: k_pkey\n  ->  Result",
+    )]);
+}

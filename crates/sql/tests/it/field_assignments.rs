@@ -130,3 +130,26 @@ fn rows_with_domains_are_kept() {
         ("UPDATE u SET r.q[2] = 5 WHERE (r).p = 3 RETURNING r", "(3,\"{4,5}\")"),
     ]);
 }
+
+#[test]
+fn all_fields_at_once_are_not_assigned_to() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE f (p int, q int)", "CREATE TABLE t (a int, o f, l int[])"]);
+    let refused = "0A000 row expansion via \"*\" is not supported here";
+    let unknown = "42703 column \"t\" of relation \"t\" does not exist";
+    s.check(&[
+        ("UPDATE t SET o.* = ROW(1, 2)", refused),
+        ("UPDATE t SET a.* = 1", refused),
+        ("UPDATE t SET o.p.* = 1", refused),
+        ("UPDATE t SET l[1].* = 1", refused),
+        ("UPDATE t SET (o.*, a) = (1, 2)", refused),
+        ("INSERT INTO t (o.*) VALUES (1)", refused),
+        ("INSERT INTO t (o.*) SELECT 1", refused),
+        ("UPDATE t SET o.* = nope", "42703 column \"nope\" does not exist"),
+        ("UPDATE t SET o.* = DEFAULT", "0A000 cannot set a subfield to DEFAULT"),
+        ("UPDATE t SET o.*.p = 1", "42601 improper use of \"*\" at or near \"=\""),
+        ("UPDATE t SET t.* = 1", unknown),
+        ("UPDATE t SET t[1] = 1", unknown),
+    ]);
+}

@@ -418,3 +418,27 @@ fn constraints_are_set_by_their_schemas() {
         ("ROLLBACK", ""),
     ]);
 }
+
+/// Nothing has to stay for it.
+#[test]
+fn a_key_of_nulls_does_not_lock_what_it_might_refer_to() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&[
+        "CREATE TABLE p (a int PRIMARY KEY); INSERT INTO p VALUES (1)",
+        "CREATE TABLE c (a int REFERENCES p)",
+    ]);
+    let held =
+        "SELECT mode FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'p'::regclass";
+    s.check(&[
+        ("BEGIN; INSERT INTO c VALUES (NULL)", ""),
+        (held, ""),
+        ("INSERT INTO c VALUES (1)", ""),
+        (held, "RowShareLock"),
+        ("INSERT INTO c VALUES (NULL)", ""),
+        (held, "RowShareLock"),
+        ("ROLLBACK", ""),
+    ]);
+    let said = waiting(&db, "ALTER TABLE p ADD b int", "INSERT INTO c VALUES (NULL)");
+    assert_eq!(said, "");
+}

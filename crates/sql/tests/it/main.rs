@@ -2,6 +2,7 @@
 
 mod alterations;
 mod altered_rows;
+mod altered_views;
 mod amcheck;
 mod analysed;
 mod answers;
@@ -96,6 +97,7 @@ mod role_changes;
 mod row_arrays;
 mod row_by_row;
 mod row_literals;
+mod row_type_uses;
 mod row_waiters;
 mod samples;
 mod savepoints;
@@ -110,6 +112,7 @@ mod set_orders;
 mod set_types;
 mod sets_in_values;
 mod settings_of_constants;
+mod shrunk_rows;
 mod skip_scans;
 mod statements;
 mod statistics;

@@ -51,7 +51,7 @@ fn rows_before_and_after_are_returned() {
         ("EXECUTE p(4)", "3|4"),
         (
             "EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO o VALUES (5, 5) RETURNING WITH (OLD AS a) a.v, new.v, v",
-            "Insert on o\n  Output: a.v, new.v, o.v\n  ->  Result",
+            "Insert on public.o\n  Output: a.v, new.v, o.v\n  ->  Result",
         ),
     ]);
 }
@@ -139,4 +139,27 @@ fn what_writes_in_with_stands_at_the_top() {
         assert_eq!(s.run(&sql), want, "{sql}");
     }
     s.check(&[("SELECT * FROM t", "1")]);
+}
+
+#[test]
+fn excluded_is_not_seen_there() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE k (a int PRIMARY KEY, b int)"]);
+    let insert = "INSERT INTO k VALUES (1, 1) ON CONFLICT (a)";
+    let refused = "42P01 invalid reference to FROM-clause entry for table \"excluded\"\n\
+                   There is an entry for table \"excluded\", but it cannot be referenced from this part of the query.";
+    for what in ["excluded.b", "excluded.*", "(SELECT excluded.b)"] {
+        s.check(&[(&format!("{insert} DO UPDATE SET b = 2 RETURNING {what}"), refused)]);
+    }
+    s.check(&[
+        (
+            &format!("{insert} DO UPDATE SET b = 2 RETURNING excluded"),
+            "42703 column \"excluded\" does not exist",
+        ),
+        (
+            &format!("{insert} DO NOTHING RETURNING excluded.b"),
+            "42P01 missing FROM-clause entry for table \"excluded\"",
+        ),
+    ]);
 }

@@ -704,3 +704,31 @@ fn who_makes_a_role_may_give_it() {
         (all, "a|boss|postgres|t|f|f\na|one|boss|f|t|t\nb|boss|postgres|t|f|f\nb|boss|boss|f|t|t"),
     ]);
 }
+
+/// What a type is comes before whose it is, where PostgreSQL asks so.
+#[test]
+fn types_that_are_altered_otherwise() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)", "CREATE TYPE e AS ENUM ('a')", "CREATE ROLE plain"]);
+    let row = "42809 t is a table's row type";
+    let array = "42809 cannot alter array type t[]";
+    s.check(&[
+        ("ALTER TYPE _t RENAME TO x", array),
+        ("ALTER TYPE _t SET SCHEMA public", array),
+        ("ALTER TYPE t RENAME TO x", row),
+        ("SET ROLE plain", ""),
+        ("ALTER TYPE t OWNER TO plain", row),
+        ("ALTER TYPE _t OWNER TO plain", array),
+        ("ALTER TYPE t ADD VALUE 'x'", "42809 t is not an enum"),
+        ("ALTER TYPE _t RENAME VALUE 'x' TO 'y'", "42809 t[] is not an enum"),
+        ("ALTER TYPE int4 ADD VALUE 'x'", "42809 integer is not an enum"),
+        ("ALTER TYPE t RENAME TO x", "42501 must be owner of type t"),
+        ("ALTER TYPE _t RENAME TO x", "42501 must be owner of type t"),
+        ("ALTER TYPE e ADD VALUE 'x'", "42501 must be owner of type e"),
+        ("ALTER DOMAIN e RENAME TO x", "42501 must be owner of type e"),
+        ("ALTER DOMAIN e SET NOT NULL", "42809 e is not a domain"),
+        ("DROP TYPE _t", "42501 must be owner of type t"),
+        ("DROP DOMAIN e", "42809 \"e\" is not a domain"),
+    ]);
+}

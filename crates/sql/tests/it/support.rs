@@ -342,6 +342,11 @@ impl Connection {
         said.err().and_then(|e| e.to_sql_error().context).unwrap_or_default()
     }
 
+    /// What a statement is said to have been when it is done.
+    pub fn tag(&mut self, sql: &str) -> String {
+        self.record(sql).tag
+    }
+
     fn record(&mut self, sql: &str) -> Recorder {
         let mut client = Recorder::default();
         if let Err(e) = self.session.simple_query(sql, &mut client) {
@@ -438,6 +443,7 @@ impl Connection {
 
 #[derive(Default)]
 struct Recorder {
+    tag: String,
     lines: Vec<String>,
     /// Changed settings that the client is told of.
     settings: Vec<String>,
@@ -463,7 +469,8 @@ impl Client for Recorder {
         self.lines.push(fields.join("|"));
         Ok(())
     }
-    fn command_complete(&mut self, _: &str) -> Result<()> {
+    fn command_complete(&mut self, tag: &str) -> Result<()> {
+        tag.clone_into(&mut self.tag);
         Ok(())
     }
     fn empty_query(&mut self) -> Result<()> {

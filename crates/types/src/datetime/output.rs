@@ -152,9 +152,7 @@ fn push_stamp(local: i64, zone: Option<(i32, &str)>, env: &dyn Env, out: &mut St
         bc
     };
     if let Some((east, name)) = zone {
-        let by_name = style.date_style != DateStyle::Iso
-            && name.starts_with(|c: char| c.is_ascii_alphabetic());
-        if by_name {
+        if style.date_style != DateStyle::Iso && !name.is_empty() {
             out.push(' ');
             out.push_str(name);
         } else {
@@ -290,8 +288,7 @@ fn verbose(p: &Parts, out: &mut String) {
         }
         let negative = *ago.get_or_insert(n < 0);
         let shown = if negative { -i128::from(n) } else { i128::from(n) };
-        let _ =
-            write!(out, " {shown} {word}{}", if n == 1 || n == -1 && negative { "" } else { "s" });
+        let _ = write!(out, " {shown} {word}{}", if shown == 1 { "" } else { "s" });
     }
     if p.seconds != 0 || p.micros != 0 {
         let below = p.seconds < 0 || p.micros < 0;

@@ -90,13 +90,14 @@ fn parse(template: &str, standard: bool) -> Result<Vec<Node>> {
     let mut out = Vec::new();
     let mut rest = template;
     while let Some(c) = rest.chars().next() {
-        let mut fill = true;
+        let (mut fill, mut translated) = (true, false);
         let mut s = rest;
         loop {
             if s.starts_with("FM") || s.starts_with("fm") {
                 fill = false;
                 s = &s[2..];
             } else if s.starts_with("TM") || s.starts_with("tm") {
+                translated = true;
                 s = &s[2..];
             } else {
                 break;
@@ -114,6 +115,8 @@ fn parse(template: &str, standard: bool) -> Result<Vec<Node>> {
             if ordinal.is_some() || s.starts_with("SP") || s.starts_with("sp") {
                 s = &s[2..];
             }
+            // Names in the client's language are as long as they are.
+            let fill = fill && !(translated && matches!(name, "MONTH" | "DAY"));
             out.push(Node::Field { name, case, fill, ordinal });
             rest = s;
             continue;

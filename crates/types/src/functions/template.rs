@@ -662,10 +662,17 @@ fn to_number(s: &str, template: &str) -> Result<Datum> {
     }
     let mut n = Numeric::parse(digits.trim_end_matches('.'))?;
     let whole = n.abs().trunc(0);
-    if !whole.is_zero() && whole.to_string().len() > t.before + t.multiply {
-        bail!(NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow");
+    let digits = t.before + t.multiply;
+    if !whole.is_zero() && whole.to_string().len() > digits {
+        let limit = if digits == 0 { "1".to_owned() } else { format!("10^{digits}") };
+        return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")
+            .detail(format!(
+                "A field with precision {}, scale {after} must round to an absolute value less than {limit}.",
+                digits + after
+            ))
+            .into());
     }
-    if t.multiply > 0 {
+    if has(&["V"]) {
         let power = Numeric::from(10).power(&Numeric::from(-(t.multiply as i64)))?;
         n = n.mul(&power)?;
     }

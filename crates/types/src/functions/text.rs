@@ -448,10 +448,10 @@ pub(crate) fn parse_ident(s: &str, strict: bool) -> Result<Vec<String>> {
                 .unwrap_or(rest.len());
             let word = &rest[..end];
             if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit() || c == '$') {
-                return Err(if after_dot {
-                    bad("No valid identifier after \".\".")
-                } else if rest.starts_with('.') {
+                return Err(if rest.starts_with('.') {
                     bad("No valid identifier before \".\".")
+                } else if after_dot {
+                    bad("No valid identifier after \".\".")
                 } else {
                     bad("")
                 }

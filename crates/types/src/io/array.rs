@@ -226,8 +226,8 @@ pub fn array_input(
         let (Ok(low), Ok(high)) = (low, high) else {
             return Err(p.bad("\"[\" must introduce explicitly-specified array dimensions."));
         };
-        if low.checked_add(1).is_none() || high == i32::MAX {
-            bail!(PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed (134217727)");
+        if high == i32::MAX {
+            bail!(PROGRAM_LIMIT_EXCEEDED, "array upper bound is too large: {high}");
         }
         if high < low {
             bail!(ARRAY_SUBSCRIPT_ERROR, "upper bound cannot be less than lower bound");

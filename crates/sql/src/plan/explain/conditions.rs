@@ -2,8 +2,9 @@
 
 use super::super::explain_tree::Detail;
 use super::super::print::{Given, Printer, Qualified};
-use super::super::{IndexKey, NodeKind, Plan, PlanNode, PlanSortKey, TableScan};
+use super::super::{IndexKey, Modify, NodeKind, Plan, PlanNode, PlanSortKey, TableScan};
 use super::Explain;
+use engine::catalog::model::Table;
 use expr::Expr;
 
 /// What the parameters of a plan's execution are given: columns of a nested loop's outer side, and what a sub-plan is run for.
@@ -48,16 +49,29 @@ fn given_within(n: &PlanNode, out: &mut Vec<Given>) {
     }
 }
 
+impl Modify {
+    /// The indexes by which ON CONFLICT knows a conflict.
+    pub(super) fn arbiters(&self) -> Vec<String> {
+        let oids = self.on_conflict.iter().flat_map(|c| &c.source.arbiters);
+        let found = oids.filter_map(|o| self.table.indexes.iter().find(|i| i.oid.0 == *o));
+        found.map(|i| Printer::quoted(&i.name)).collect()
+    }
+}
+
 impl<'a> Explain<'a> {
+    /// A table; VERBOSE says its schema.
+    pub(super) fn table_name(&self, table: &Table) -> String {
+        let name = Printer::quoted(&table.name);
+        match self.options.verbose {
+            true => format!("{}.{name}", Printer::quoted(&table.namespace_name)),
+            false => name,
+        }
+    }
+
     /// A table and its name in the query, if that is another; VERBOSE says its schema.
     pub(super) fn scan_name(&self, scan: &TableScan) -> String {
         let table = &scan.table;
-        let mut out = String::new();
-        if self.options.verbose {
-            out.push_str(&Printer::quoted(&table.namespace_name));
-            out.push('.');
-        }
-        out.push_str(&Printer::quoted(&table.name));
+        let mut out = self.table_name(table);
         let alias = self.scan_alias(scan);
         if alias != table.name {
             out.push(' ');

@@ -65,24 +65,55 @@ impl AggregateState for Bytes {
     }
 }
 
+/// The elements of an array to be.
+#[derive(Default)]
+struct Items {
+    list: Vec<Datum>,
+    /// What they hold beside their places in the list.
+    bytes: usize,
+}
+
+impl Items {
+    fn push(&mut self, item: Datum) -> Result<()> {
+        self.bytes += match &item {
+            Datum::Text(t) => t.len(),
+            Datum::Bytea(b) => b.len(),
+            Datum::Jsonb(j) => j.bytes().len(),
+            Datum::Numeric(_) | Datum::Interval(_) => size_of::<Datum>(),
+            Datum::Record(row) => row.fields.len() * size_of::<Datum>(),
+            Datum::Late(v) => v.len_in_row(),
+            _ => 0,
+        };
+        self.list.push(item);
+        if self.bytes > crate::functions::text::SIZE_MAX {
+            bail!(PROGRAM_LIMIT_EXCEEDED, "array size exceeds the maximum allowed (1073741823)");
+        }
+        Ok(())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.list.capacity() * size_of::<Datum>() + self.bytes + 64
+    }
+}
+
 /// array_agg of elements.
 struct Elements {
     element: Oid,
-    items: Vec<Datum>,
+    items: Items,
 }
 impl AggregateState for Elements {
     fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
-        self.items.push(args.first().cloned().unwrap_or_default());
-        Ok(())
+        self.items.push(args.first().cloned().unwrap_or_default())
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
-        if self.items.is_empty() {
+        if self.items.list.is_empty() {
             return Ok(Datum::Null);
         }
-        Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(self.element, self.items.clone()))))
+        let items = self.items.list.clone();
+        Ok(Datum::Array(Arc::new(ArrayValue::one_dimension(self.element, items))))
     }
     fn memory_bytes(&self) -> Option<usize> {
-        Some(self.items.capacity() * size_of::<Datum>() + 64)
+        Some(self.items.memory_bytes())
     }
 }
 
@@ -91,7 +122,7 @@ struct Arrays {
     element: Oid,
     inner: Option<Vec<(i32, i32)>>,
     count: i32,
-    items: Vec<Datum>,
+    items: Items,
 }
 impl AggregateState for Arrays {
     fn add(&mut self, _env: &dyn Env, args: &[Datum]) -> Result<()> {
@@ -114,8 +145,7 @@ impl AggregateState for Arrays {
             }
         }
         self.count += 1;
-        self.items.extend(a.elements.iter().cloned());
-        Ok(())
+        a.elements.iter().try_for_each(|e| self.items.push(e.clone()))
     }
     fn finish(&self, _env: &dyn Env) -> Result<Datum> {
         let Some(inner) = &self.inner else { return Ok(Datum::Null) };
@@ -124,11 +154,11 @@ impl AggregateState for Arrays {
         Ok(Datum::Array(Arc::new(ArrayValue {
             element_type: self.element,
             dims,
-            elements: self.items.clone(),
+            elements: self.items.list.clone(),
         })))
     }
     fn memory_bytes(&self) -> Option<usize> {
-        Some(self.items.capacity() * size_of::<Datum>() + 64)
+        Some(self.items.memory_bytes())
     }
 }
 
@@ -140,7 +170,7 @@ pub(super) const BODIES: BodyTable = &[
         FunctionBody::Aggregate(|types, _| {
             Box::new(Elements {
                 element: types.first().copied().unwrap_or_default(),
-                items: Vec::new(),
+                items: Items::default(),
             })
         }),
     ),
@@ -149,7 +179,33 @@ pub(super) const BODIES: BodyTable = &[
         FunctionBody::Aggregate(|types, _| {
             let array = types.first().copied().unwrap_or_default();
             let element = crate::element_type(array).unwrap_or_default();
-            Box::new(Arrays { element, inner: None, count: 0, items: Vec::new() })
+            Box::new(Arrays { element, inner: None, count: 0, items: Items::default() })
         }),
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::PlainEnv;
+    use crate::oids::TEXT;
+
+    #[test]
+    fn what_texts_hold_counts() {
+        let text = Datum::text("x".repeat(1000));
+        let mut one = Elements { element: TEXT, items: Items::default() };
+        one.add(&PlainEnv, std::slice::from_ref(&text)).unwrap();
+        assert!(one.memory_bytes().is_some_and(|n| n >= 1000));
+        let mut more = Arrays { element: TEXT, inner: None, count: 0, items: Items::default() };
+        let array = ArrayValue::one_dimension(TEXT, vec![text.clone(), text]);
+        more.add(&PlainEnv, &[Datum::Array(Arc::new(array))]).unwrap();
+        assert!(more.memory_bytes().is_some_and(|n| n >= 2000));
+    }
+
+    #[test]
+    fn an_array_has_an_end() {
+        let mut items = Items { list: Vec::new(), bytes: crate::functions::text::SIZE_MAX };
+        let e = items.push(Datum::text("x")).unwrap_err();
+        assert_eq!(e.to_string(), "array size exceeds the maximum allowed (1073741823)");
+    }
+}
