@@ -26,6 +26,7 @@ mod functions;
 pub mod io;
 pub mod json;
 pub mod late;
+pub mod left_out;
 mod macros;
 pub mod numeric;
 pub mod oids;

@@ -10,7 +10,7 @@ use base::{Oid, Result, SqlError, SqlState, err};
 use expr::tree::{AggregateCall, CallForm, SortKey, WindowCall};
 use expr::{Expr, TypeRef};
 use types::facts::{CastContext, aggregate};
-use types::oids::{RECORD, UNKNOWN};
+use types::oids::{RECORD, UNKNOWN, VOID};
 use types::registry;
 use types::typename::type_by_typname;
 
@@ -198,6 +198,10 @@ impl Analyser<'_> {
                 }
                 names.push(a.name.clone());
             }
+        }
+        // JDBC passes a parameter of type void in the place of what is to be returned.
+        if names.is_empty() {
+            args.retain(|(e, _)| !matches!(e, Expr::Param { ty, .. } if ty.oid == VOID));
         }
         let direct = args.len();
         let filter = match &call.filter {

@@ -452,6 +452,15 @@ impl Analyser<'_> {
         names: &[Option<String>],
         loc: Loc,
     ) -> Result<T> {
+        let missing = match fname {
+            [f] => types::left_out::feature_of(f),
+            [s, f] if s == "pg_catalog" => types::left_out::feature_of(f),
+            _ => None,
+        };
+        if let Some(feature) = missing {
+            let what = format!("function {} ({feature})", fname.join("."));
+            return self.at(loc, base::Error::unsupported(what));
+        }
         let e = SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!("function {} does not exist", self.signature(&fname.join("."), input, names)),

@@ -1,6 +1,8 @@
 //! Expressions.
 
-use super::coerce::{agreed, array_type, bool_const, can_coerce, constant, element_type};
+use super::coerce::{
+    agreed, array_type, bool_const, can_coerce, constant, element_type, is_polymorphic,
+};
 use super::{Analyser, Clause};
 use crate::parse::ast::{self, ExprKind, Loc, OpName};
 use base::{Oid, Result, bail, err};
@@ -345,6 +347,7 @@ impl Analyser<'_> {
         let from = e.ty().oid;
         if !can_coerce(from, to.oid, CastContext::Explicit)
             || types::type_info(to.oid).is_some_and(|t| t.kind == 'p' && to.oid != RECORD)
+                && !(is_polymorphic(to.oid) || to.oid == ANY)
                 && from != to.oid
                 && from != UNKNOWN
         {

@@ -59,6 +59,7 @@ impl Ddl<'_> {
             Some(names) => super::table::column_collation(names, new.oid)?,
             None => types::type_info(new.oid).map_or(Oid::INVALID, |i| i.collation),
         };
+        super::table::check_column_type(column, new.oid)?;
         self.check_not_within(table, new.oid)?;
         if found.is_virtual() {
             virtual_columns::check_type(column, new.oid)?;

@@ -213,6 +213,9 @@ impl Ddl<'_> {
         let env = std::rc::Rc::clone(self.session.env());
         let ty = &statement.column.ty;
         let below = analyse::resolve_type_name(ty, &self.source, state, env.as_ref())?;
+        if types::left_out::is_left_out(below.oid) {
+            return Err(Error::unsupported(format!("type {}", format_type(below.oid, -1))));
+        }
         check_base(ty.names.last().map_or("", String::as_str), below)
             .map_err(|e| crate::parse::error_at(&self.source, e, statement.column.loc))?;
         let said = said(statement, &self.source)?;

@@ -607,7 +607,14 @@ fn check_column_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_column_type(name: &str, ty: Oid) -> Result<()> {
+/// A column may be of this type.
+///
+/// # Errors
+/// `42P16`; `0A000` for types that no value of can be read.
+pub(super) fn check_column_type(name: &str, ty: Oid) -> Result<()> {
+    if types::left_out::is_left_out(ty) {
+        return Err(base::Error::unsupported(format!("type {}", types::format_type(ty, -1))));
+    }
     let pseudo = types::type_info(ty).is_some_and(|i| i.kind == 'p');
     if pseudo {
         bail!(

@@ -176,3 +176,38 @@ fn heap_bytes(d: &Datum) -> usize {
         _ => 0,
     }
 }
+
+/// An error that waits until the rows before it have been handed on: a client sees them first, and who wants no more rows does not meet it.
+#[derive(Default, Debug)]
+pub(crate) struct Later(Option<base::Error>);
+
+impl Later {
+    /// The error that was kept.
+    ///
+    /// # Errors
+    /// That.
+    #[inline]
+    pub(crate) fn raise(&mut self) -> Result<()> {
+        match self.0.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+    /// Keeps it while `out` has rows, of which the one that was being made is dropped.
+    ///
+    /// # Errors
+    /// The error, if there are none.
+    #[cold]
+    pub(crate) fn keep(&mut self, error: base::Error, out: &mut Batch) -> Result<()> {
+        out.drop_partial();
+        if out.is_empty() {
+            return Err(error);
+        }
+        self.0 = Some(error);
+        Ok(())
+    }
+    /// All begins again.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}

@@ -332,6 +332,7 @@ impl Builder<'_> {
                     batch: Batch::new(),
                     constant: constant && !expr::fold::contains_volatile(filter),
                     removed: 0,
+                    later: Default::default(),
                 })
             }
             NodeKind::Project { input, exprs } => {

@@ -1,6 +1,6 @@
 //! Filters, projections, and functions that return sets.
 
-use super::batch::Batch;
+use super::batch::{Batch, Later};
 use super::{Cx, Node, Told};
 use base::{Oid, Result, SqlError, SqlState};
 use expr::code::Code;
@@ -16,6 +16,7 @@ pub(crate) struct FilterNode {
     /// The condition has no columns: tested once.
     pub constant: bool,
     pub removed: u64,
+    pub later: Later,
 }
 
 impl Node for FilterNode {
@@ -24,6 +25,7 @@ impl Node for FilterNode {
             out.reset(out.width());
             return Ok(());
         }
+        self.later.raise()?;
         loop {
             cx.poll()?;
             self.input.next(cx, &mut self.batch, max)?;
@@ -32,8 +34,10 @@ impl Node for FilterNode {
                 return Ok(());
             }
             for row in self.batch.rows() {
-                if self.constant || self.filter.is_true(row, &cx.eval)? {
-                    out.push(row);
+                match if self.constant { Ok(true) } else { self.filter.is_true(row, &cx.eval) } {
+                    Ok(true) => out.push(row),
+                    Ok(false) => {}
+                    Err(error) => return self.later.keep(error, out),
                 }
             }
             self.removed += (self.batch.len() - out.len()) as u64;
@@ -49,6 +53,7 @@ impl Node for FilterNode {
         Told { removed: self.removed, ..Told::default() }
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.later.forget();
         self.input.rescan(cx)
     }
 }
@@ -60,6 +65,7 @@ pub(crate) struct ProjectNode {
     /// Of each expression whether it is a column that none behind it looks at: its value is moved, not copied.
     pub moved: Vec<bool>,
     pub batch: Batch,
+    later: Later,
 }
 
 impl ProjectNode {
@@ -76,12 +82,14 @@ impl ProjectNode {
             moved: exprs.iter().enumerate().map(moved).collect(),
             exprs: exprs.iter().map(expr::code::compile).collect::<Result<_>>()?,
             batch: Batch::new(),
+            later: Later::default(),
         })
     }
 }
 
 impl Node for ProjectNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
+        self.later.raise()?;
         self.input.next(cx, &mut self.batch, max)?;
         out.reset(self.exprs.len());
         for i in 0..self.batch.len() {
@@ -91,7 +99,10 @@ impl Node for ProjectNode {
                     // It may be late: then so may this.
                     Code::Slot(i) if *moved => std::mem::take(&mut row[*i]),
                     Code::Slot(i) => row[*i].clone(),
-                    e => e.eval(row, &cx.eval)?,
+                    e => match e.eval(row, &cx.eval) {
+                        Ok(value) => value,
+                        Err(error) => return self.later.keep(error, out),
+                    },
                 });
             }
             out.end_row();
@@ -102,6 +113,7 @@ impl Node for ProjectNode {
         self.input.let_go();
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
+        self.later.forget();
         self.input.rescan(cx)
     }
     fn set_bound(&mut self, rows: Option<usize>) {

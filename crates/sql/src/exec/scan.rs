@@ -1,6 +1,6 @@
 //! Sequential scans, scans by address, VALUES and functions in FROM.
 
-use super::batch::Batch;
+use super::batch::{Batch, Later};
 use super::row::RowReader;
 use super::sample::{Choice, SampleCode};
 use super::{Cx, Node, Told};
@@ -104,6 +104,7 @@ pub(crate) struct SeqScanNode {
     ended: bool,
     rows: Option<std::vec::IntoIter<Vec<Datum>>>,
     told: Told,
+    later: Later,
 }
 
 impl SeqScanNode {
@@ -118,6 +119,7 @@ impl SeqScanNode {
             ended: false,
             rows: None,
             told: Told::default(),
+            later: Later::default(),
         }
     }
 
@@ -180,6 +182,7 @@ impl SeqScanNode {
         seen: &mut TableChanges,
     ) -> Result<()> {
         out.reset(self.base.reader.width());
+        self.later.raise()?;
         if self.base.table.storage.is_none() {
             return self.next_virtual(cx, out, max);
         }
@@ -221,9 +224,14 @@ impl SeqScanNode {
                     }
                     Some(f) => {
                         let keep = |row: &[Datum]| f.is_true(row, &cx.eval);
-                        let kept =
-                            self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true)?;
-                        self.told.removed += u64::from(!kept);
+                        let before = out.len();
+                        match self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true) {
+                            Ok(kept) => self.told.removed += u64::from(!kept),
+                            Err(error) => {
+                                out.truncate(before);
+                                return self.later.keep(error, out);
+                            }
+                        }
                     }
                 }
                 if out.len() >= max {
@@ -253,6 +261,7 @@ impl Node for SeqScanNode {
         self.page = PageBatch::new();
         self.ended = false;
         self.rows = None;
+        self.later.forget();
         Ok(())
     }
 }

@@ -121,7 +121,18 @@ impl Parser<'_> {
         if !known {
             return Err(self.unexpected());
         }
-        let what = format!("CREATE {}", t.text.to_ascii_uppercase());
+        let mut what = format!("CREATE {}", t.text.to_ascii_uppercase());
+        // The first word alone names nothing.
+        let words = match &*t.text {
+            "foreign" if self.is_at(1, "data") => 2,
+            "foreign" | "text" | "event" | "access" | "constraint" | "user" | "default"
+            | "trusted" | "procedural" => 1,
+            _ => 0,
+        };
+        for word in (1..=words).map(|ahead| self.peek_at(ahead)).filter(|t| t.kind == Kind::Word) {
+            what.push(' ');
+            what.push_str(&word.text.to_ascii_uppercase());
+        }
         self.unsupported(&what)
     }
 

@@ -73,7 +73,7 @@ impl JoinSpace<'_, '_> {
             for a_size in (size.div_ceil(2)..size).rev() {
                 for a in by_size[a_size as usize].clone() {
                     for b in by_size[(size - a_size) as usize].clone() {
-                        if a.overlaps(b) || (a_size * 2 == size && a.0 < b.0) {
+                        if a.overlaps(b) || (a_size * 2 == size && a.0 > b.0) {
                             continue;
                         }
                         if !cartesian && !self.connected(a, b) {

@@ -21,6 +21,7 @@ mod deep_trees;
 mod deferrable_keys;
 mod different_values;
 mod domains;
+mod drivers_suites;
 mod drops;
 mod early_stops;
 mod enums;

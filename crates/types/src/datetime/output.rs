@@ -83,7 +83,11 @@ fn push_offset(east: i32, out: &mut String) {
     let sign = if east < 0 { '-' } else { '+' };
     let s = east.unsigned_abs();
     out.push(sign);
-    push2(i64::from(s / 3600), out);
+    // POSIX lets a zone be up to a week away.
+    match s / 3600 {
+        hours @ 0..100 => push2(i64::from(hours), out),
+        hours => out.push_str(&hours.to_string()),
+    }
     if !s.is_multiple_of(3600) {
         out.push(':');
         push2(i64::from(s / 60 % 60), out);
