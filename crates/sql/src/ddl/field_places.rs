@@ -56,7 +56,7 @@ pub(super) fn move_up(state: &SessionState, user: Object, gone: &Gone) -> Result
     let mut moved = false;
     for (_, catalog, key, column) in STORED.iter().filter(|(of, ..)| *of == class) {
         for mut row in rows.find(catalog, &[(key, Datum::Oid(user.oid))])? {
-            let Some(text) = row.text_opt(column).filter(|text| text.contains("\"Field\"")) else {
+            let Some(text) = row.text_opt(*column).filter(|text| text.contains("\"Field\"")) else {
                 continue;
             };
             let new = match *column {

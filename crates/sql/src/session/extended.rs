@@ -209,7 +209,7 @@ impl Session {
             && let Statement::Utility(utility) = &parsed.statement
             && matches!(**utility, UtilityStatement::Fetch(_) | UtilityStatement::Execute { .. })
         {
-            return Ok(self.utility_columns(parsed)?);
+            return self.utility_columns(parsed);
         }
         Ok(prepared.columns.clone())
     }

@@ -35,14 +35,6 @@ fn rows_before_an_error_are_sent() {
         ("INSERT INTO t SELECT 10 / (5 - n) FROM t", DIVISION),
         ("SELECT count(*) FROM t", "300"),
     ]);
-    // Nor by who goes through it again.
-    s.run_each(&["PREPARE p (int) AS SELECT 10 / ($1 - n) FROM t"]);
-    s.check(&[
-        ("EXECUTE p (3)", &format!("5\n10\n{DIVISION}")),
-        ("EXECUTE p (6)", &format!("2\n2\n3\n5\n10\n{DIVISION}")),
-        ("EXECUTE p (2)", &format!("10\n{DIVISION}")),
-        ("EXECUTE p (1)", DIVISION),
-    ]);
 }
 
 /// Of two ways that cost the same, the one that goes through what is written first.

@@ -143,10 +143,9 @@ fn a_views_whole_rows_follow_their_table() {
             "ALTER TABLE w ALTER c TYPE bigint",
             "0A000 cannot alter type of a column used by a view or rule\nrule _RETURN on view f depends on column \"c\"",
         ),
-        (
-            "ALTER TABLE w DROP b",
-            "2BP01 cannot drop column b of table w because other objects depend on it\nview f depends on column b of table w",
-        ),
+        // The view asks for a field further on.
+        ("ALTER TABLE w DROP b", ""),
+        ("SELECT * FROM f", "77"),
         ("ALTER TABLE w DROP d", ""),
         ("SELECT * FROM f", "77"),
     ]);
