@@ -13,13 +13,15 @@ use crate::frame::{
 };
 use crate::pool::Pool;
 use crate::stats::{IoObject, Op};
-use crate::strategy::{NO_FRAME, Strategy};
+use crate::strategy::{NO_FRAME, Ring, Strategy};
 use base::{Result, bail};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A dirty page whose WAL is not durable is passed over so often before it is written after all.
 const UNFLUSHED_SKIPS: u32 = 32;
+/// A ring goes past so many pinned pages before it takes another frame.
+const PINNED_PASSED: u32 = 32;
 /// So many fruitless rounds of the clock, the later ones with naps, before it is said that all is pinned.
 const ROUNDS_MAX: u32 = 48;
 
@@ -45,20 +47,11 @@ impl Pool {
 
     /// A frame by strategy, without regard to what write-behind is owed.
     pub(crate) fn choose_frame(&self, strategy: &mut Strategy) -> Result<u32> {
-        let writes_behind = strategy.writes_behind();
-        let context = strategy.context();
-        let mut in_ring = None;
-        if let Some(ring) = strategy.ring() {
-            in_ring = Some(ring.advance());
-        }
-        if let Some(n) = in_ring
-            && n != NO_FRAME
-            && let Some((taken, object)) = self.reuse(n, writes_behind, strategy)?
-        {
+        if let Some((taken, object)) = self.from_ring(strategy)? {
             if let Some(ring) = strategy.ring() {
                 ring.put(taken);
             }
-            self.stats.add(object, context, &[(Op::reuses, 1)]);
+            self.stats.add(object, strategy.context(), &[(Op::reuses, 1)]);
             return Ok(taken);
         }
         let n = match self.take_free() {
@@ -69,6 +62,24 @@ impl Pool {
             ring.put(n);
         }
         Ok(n)
+    }
+
+    /// A frame of the ring, or a clean one for it. A page in use keeps its place: the operation itself may have it pinned, and would hold
+    /// a frame more with each round if it left. `None`: the place that the ring has come to is for a frame of the pool.
+    fn from_ring(&self, strategy: &mut Strategy) -> Result<Option<(u32, IoObject)>> {
+        let writes_behind = strategy.writes_behind();
+        for _ in 0..PINNED_PASSED {
+            let Some(n) = strategy.ring().map(Ring::advance).filter(|n| *n != NO_FRAME) else {
+                break;
+            };
+            if let Some(found) = self.reuse(n, writes_behind, strategy)? {
+                return Ok(Some(found));
+            }
+            if (n as usize) < self.frames.total && pins(self.frames.get(n).load()) == 0 {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     /// The ring's frame `n`, or a clean one for it, if nobody else has shown interest in it.

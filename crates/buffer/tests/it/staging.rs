@@ -244,6 +244,37 @@ fn an_operation_that_came_round_its_ring_leaves_nothing_in_shared_buffers() {
     }
 }
 
+/// As VACUUM has while it removes the index entries of a batch of pages.
+#[test]
+fn pages_that_an_operation_has_pinned_keep_their_places_in_its_ring() {
+    let mut config = config(512);
+    config.staging_frames = 256;
+    let bed = bed_with(config);
+    let rel = filled(&bed, 1, 300);
+    bed.checkpoint();
+    let id = rel.id();
+    rel.forget();
+    let rel = bed.pool.open(id, Default::default());
+    let mut ring = Strategy::vacuum(&bed.pool, 128);
+    let mut held = Vec::new();
+    for block in 0..300 {
+        let page = rel.pin(Main, BlockNumber(block), &mut ring).unwrap();
+        fill(&page, u64::from(block) + 1, 10_000 + u64::from(block));
+        match block % 50 {
+            0..8 => held.push(page),
+            49 => held.clear(),
+            _ => {}
+        }
+    }
+    let mut shared = 0;
+    bed.pool.for_each_buffer(|b| shared += usize::from(!b.staged));
+    assert!(shared <= 16, "{shared} pages in shared buffers for a ring of 16");
+    bed.checkpoint();
+    for b in 0..300 {
+        assert_eq!(value(&pin(&rel, b)), u64::from(b) + 1);
+    }
+}
+
 #[test]
 fn a_few_staged_pages_do_not_wait_for_more() {
     let mut config = config(512);
