@@ -115,7 +115,9 @@ impl Return {
     /// Are pages better left as they are until their index entries are gone, since they would be written, or paid for as dirty, once more?
     pub fn puts_off(&self, machine: &Machine) -> bool {
         let [_, _, dirty] = self.delay_us;
-        let again = self.missed * (machine.us(Pace::Read) + dirty);
+        // A write has the page copied and checksummed, and copied by the system as a read has.
+        let write = machine.us(Pace::Copy) + machine.us(Pace::Read);
+        let again = self.missed * (write + dirty);
         again > JUDGED_AGAIN_US * machine.factor(Pace::Visit)
     }
 
@@ -358,6 +360,10 @@ mod tests {
         assert!(slowed(1.0).puts_off(&Machine::REFERENCE));
         assert!(!slowed(0.0).puts_off(&Machine::REFERENCE));
         assert!(!Return::CHEAP.puts_off(&Machine::REFERENCE));
+        // Without a delay the write alone is more than the second look, on a machine whose visits are slow for its reads, too.
+        let unslowed = Return { missed: 1.0, delay_us: [0.0; 3] };
+        assert!(unslowed.puts_off(&Machine::REFERENCE));
+        assert!(unslowed.puts_off(&Machine::REFERENCE.with(Pace::Visit, 0.36)));
     }
 
     #[test]
