@@ -166,7 +166,14 @@ pub fn object_oid(state: &SessionState, reg_type: Oid, text: &str) -> Result<Opt
         oids::REGPROCEDURE => super::reg_functions::function_oid(state, text, true),
         oids::REGTYPE => match type_oid(state, text)? {
             Some(oid) => Ok(Some(oid)),
-            None => bail!(UNDEFINED_OBJECT, "type \"{text}\" does not exist"),
+            None => {
+                if let [schema, _] = &crate::names::split_type_name(text)[..]
+                    && state.schema_by_name(schema)?.is_none()
+                {
+                    bail!(INVALID_SCHEMA_NAME, "schema \"{schema}\" does not exist");
+                }
+                bail!(UNDEFINED_OBJECT, "type \"{text}\" does not exist")
+            }
         },
         oids::REGNAMESPACE => {
             let name = only_part(text)?;
