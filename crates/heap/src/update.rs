@@ -253,6 +253,7 @@ impl Heap {
             (old_pin.into_write(), new_guard)
         } else {
             let new_pin = new_guard.unlock();
+            base::stop_point!("heap.update.new_page_let_go");
             let old = old_pin.into_write();
             (old, new_pin.into_write())
         };

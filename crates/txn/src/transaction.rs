@@ -70,7 +70,7 @@ struct Level {
     xid: Option<Xid>,
     /// Where the children of this level begin in the backend's list of subtransactions.
     subs_from: usize,
-    lock_mark: usize,
+    lock_mark: u64,
     row_mark: usize,
     commit_files: usize,
     abort_files: usize,

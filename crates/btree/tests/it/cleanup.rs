@@ -452,6 +452,30 @@ fn a_leaf_that_lost_an_entry_is_not_unchanged() {
     }
 }
 
+/// Keys that several threads made are looked up in order, whichever of them come first.
+#[test]
+fn keys_put_together_in_any_order_are_all_found() {
+    for [first, second] in [[0..300, 300..600], [300..600, 0..300]] {
+        let db = Database::new();
+        let tree = db.tree(&schema(vec![int4()]));
+        for n in 0..600u32 {
+            tree.insert(&[Some(&n.to_le_bytes())], tid(n), UniqueCheck::No).unwrap();
+        }
+        let made = |of: std::ops::Range<u32>| {
+            let mut keys = RetailKeys::new();
+            for n in of {
+                tree.add_retail_key(&mut keys, &[Some(&n.to_le_bytes())], tid(n)).unwrap();
+            }
+            keys
+        };
+        let mut keys = made(first);
+        tree.append_retail_keys(&mut keys, made(second));
+        let stats = with_control(|c| tree.retail_batch(&mut keys, c));
+        assert_eq!((stats.removed, stats.missing), (600, Vec::new()));
+        assert_eq!(tree.verify().unwrap().entries, 0);
+    }
+}
+
 struct Judge;
 
 impl TupleLiveness for Judge {

@@ -4,10 +4,12 @@ use crate::support::*;
 use base::sync::CancelFlag;
 use base::{BlockNumber, Fork, Tid};
 use btree::{
-    Btree, BuildOutcome, Direction, Extent, ScanBounds, ScanOptions, SortConfig, Sorter,
-    UniqueCheck,
+    Btree, BuildOutcome, Direction, Edge, Extent, ScanBounds, ScanEdge, ScanOptions, SortConfig,
+    Sorter, UniqueCheck,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn key(n: u32) -> Vec<u8> {
     format!("{n:08}{}", "k".repeat(400)).into_bytes()
@@ -198,4 +200,105 @@ fn a_cut_that_fails_loses_nothing() {
     remove(&tree, |_| false);
     add(&tree, 0..300);
     assert_eq!((len(&tree), all(&tree).len()), (pages, 800));
+}
+
+/// Of the rows that a search must find, one in so many is.
+const STAY: u32 = 7;
+
+/// Looks for rows that stay: one after the other, where each time begins near the one before or far from it; or all between two of them.
+fn search(db: &Database, tree: &Arc<Btree>, random: &mut Random, rows: u32) {
+    let _snapshot = db.horizons.register();
+    let any = |random: &mut Random| random.below(u64::from(rows / STAY)) as u32 * STAY;
+    if random.below(2) == 0 {
+        let mut scan = tree.scan(ScanBounds::all(), ScanOptions::default());
+        let mut n = any(random);
+        for _ in 0..random.below(20) {
+            scan.rescan(ScanBounds::prefix(vec![Some(key(n))]));
+            assert_eq!(scan.next().unwrap(), Some(tid(n)));
+            let near = n + STAY * random.below(3) as u32;
+            n = if random.below(4) > 0 && near < rows { near } else { any(random) };
+        }
+        return;
+    }
+    let (a, b) = (any(random), any(random));
+    let (low, high) = (a.min(b), a.max(b));
+    let edge = |n: u32, edge| Some(ScanEdge { values: vec![Some(key(n))], edge });
+    let bounds = ScanBounds {
+        lower: edge(low, Edge::Before),
+        upper: edge(high, Edge::After),
+        ..ScanBounds::all()
+    };
+    let direction = if random.below(2) == 0 { Direction::Forward } else { Direction::Backward };
+    let index_only = random.below(2) == 0;
+    let mut scan = tree.scan(bounds, ScanOptions { direction, index_only, tidies: false });
+    let found = std::iter::from_fn(|| scan.next().unwrap());
+    let stays = tids((low..=high).step_by(STAY as usize));
+    let mut found: Vec<Tid> = found.filter(|t| stays.contains(t)).collect();
+    if direction == Direction::Backward {
+        found.reverse();
+    }
+    assert_eq!(found, stays, "{direction:?} from {low} to {high}");
+}
+
+/// Searches go on while the tree grows, loses rows, is built anew and cut, time and again. With EBB_SOAK=n in the environment n times more.
+#[test]
+fn searches_go_on_while_the_file_gets_longer_and_shorter() {
+    const ROWS: u32 = 200 * STAY + 1;
+    let more = std::env::var("EBB_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(0u64);
+    for seed in 0..=more {
+        let db = Database::with_frames(if seed % 2 == 0 { 2000 } else { 120 });
+        let tree = db.tree(&schema(vec![text()]));
+        let mut rows: BTreeSet<u32> = (0..ROWS).step_by(STAY as usize).collect();
+        add(&tree, mixed(ROWS).filter(|n| n % STAY == 0));
+        let over = AtomicBool::new(false);
+        let mut random = Random(seed * 2 + 1);
+        let (mut cuts, mut rebuilds) = (0, 0);
+        std::thread::scope(|scope| {
+            let (db, tree, over) = (&db, &tree, &over);
+            let searches: Vec<_> = (0..3)
+                .map(|n| {
+                    scope.spawn(move || {
+                        let mut random = Random((seed * 3 + n) * 2 + 1);
+                        while !over.load(Ordering::Relaxed) {
+                            search(db, tree, &mut random, ROWS);
+                        }
+                    })
+                })
+                .collect();
+            for _ in 0..15 {
+                let new: Vec<u32> = (0..random.below(800))
+                    .map(|_| random.below(u64::from(ROWS)) as u32)
+                    .filter(|n| n % STAY != 0 && rows.insert(*n))
+                    .collect();
+                {
+                    let _snapshot = db.horizons.register();
+                    add(tree, new);
+                }
+                let (first, last) = (random.below(1400) as u32, random.below(1400) as u32);
+                let goes = |n: u32| {
+                    !n.is_multiple_of(STAY) && (first.min(last)..=first.max(last)).contains(&n)
+                };
+                remove(tree, goes);
+                rows.retain(|n| !goes(*n));
+                for _ in 0..random.below(4) {
+                    db.advance_horizon();
+                    let found = extent(tree);
+                    cuts += u32::from(found.end < found.pages);
+                    cut(tree, found.end);
+                    if random.below(2) == 0 {
+                        rebuild(db, tree, rows.iter().copied());
+                        rebuilds += 1;
+                    }
+                }
+                if searches.iter().any(|s| s.is_finished()) {
+                    break;
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert!(cuts > 1 && rebuilds > 1, "{cuts} {rebuilds}");
+        assert_eq!(all(&tree), tids(rows.iter().copied()));
+        assert_eq!(tree.verify().unwrap().entries as usize, rows.len());
+        tree.verify_descents(&mut || Ok(())).unwrap();
+    }
 }

@@ -387,6 +387,7 @@ fn a_crash_after_the_switch_leaves_the_new_tree_and_room() {
 fn damage_is_repaired() {
     let (db, tree) = filled(1000);
     let path = "base/5/16384";
+    let last = len(&tree) - 1;
     drop(tree);
     let root = {
         db.pool.checkpoint_write(CheckpointOptions::default(), &mut |_| Ok(())).unwrap();
@@ -398,7 +399,7 @@ fn damage_is_repaired() {
         page::btree::PageRef(&meta).meta().root.0
     };
     let zeroed: &[u32] = &[5];
-    for damaged in [&[3u32, 4][..], &[root], &[0], &[0, root, 7]] {
+    for damaged in [&[3u32, 4][..], &[root], &[0], &[0, root, 7], &[last]] {
         let disk = db.disk.snapshot(9);
         let file = disk.open(path, disk::OpenMode::Existing).unwrap();
         for block in damaged {
@@ -421,6 +422,10 @@ fn damage_is_repaired() {
         let db = Database { disk, wal, pool, context, horizons };
         let tree = db.open(&schema(vec![text()]));
         assert!(tree.verify().is_err());
+        if damaged.contains(&last) {
+            let extent = tree.extent(&mut || Ok(())).unwrap();
+            assert_eq!(extent.end, last + 1, "nobody knows what is in it: it stays");
+        }
         let rebuilt = rebuild(&db, &tree, 0..1000);
         let expected: Vec<BlockNumber> = {
             let mut blocks: Vec<_> = damaged.iter().map(|b| BlockNumber(*b)).collect();

@@ -1,13 +1,17 @@
-//! An update that goes to another page lets the row's page go while it looks for that one: what may have become of the row when it
-//! has both.
+//! An update that goes to another page lets the row's page go while it looks for that one, and that one while it locks the row's again: what may have
+//! become of the row, or of the room for it, when it has both.
 
 use crate::common::{World, row, world};
 use crate::vacuum::vacuum;
 use base::sync::Arc;
 use base::{BlockNumber, Fork, Tid, stop};
-use heap::{RowLockMode, TupleOutcome, UpdateDone, UpdateOptions, Wait};
+use buffer::Strategy;
+use heap::{MapPin, RowLockMode, TupleOutcome, UpdateDone, UpdateOptions, Wait};
 use std::thread::{JoinHandle, spawn};
 use txn::{CommitExtras, Transaction};
+
+/// It has room for the new version.
+const NEW_PAGE: u32 = 1;
 
 const COLD: UpdateOptions = UpdateOptions { hot: false, key_changed: false, wait: Wait::Block };
 
@@ -21,12 +25,28 @@ fn committed<R>(w: &World, f: impl FnOnce(&Transaction) -> R) -> R {
     r
 }
 
+/// A page full of rows, the first of them row 0, and the others on the next.
+fn two_pages(w: &World) -> Vec<Tid> {
+    let tids = committed(w, |t| (0..30).map(|k| w.insert(t, k, &[b'x'; 400])).collect::<Vec<_>>());
+    assert_eq!((tids[0].block.0, tids[29].block.0), (0, NEW_PAGE));
+    tids
+}
+
 /// Updates row 0 of a full page to one that does not fit there. It has seen the row, and let the page go, when `meanwhile` is called.
 fn updates(w: &Arc<World>, meanwhile: impl FnOnce(Tid)) -> JoinHandle<Outcome> {
-    let tids = committed(w, |t| (0..30).map(|k| w.insert(t, k, &[b'x'; 400])).collect::<Vec<_>>());
-    assert_ne!(tids.last().unwrap().block, tids[0].block);
-    let let_go = stop::arm("heap.update.page_let_go");
-    let (of_thread, subject, tid) = (Arc::clone(w), let_go.subject(), tids[0]);
+    let tid = two_pages(w)[0];
+    updates_until("heap.update.page_let_go", w, tid, || meanwhile(tid))
+}
+
+/// The same; it has got to `point` when `meanwhile` is called.
+fn updates_until(
+    point: &'static str,
+    w: &Arc<World>,
+    tid: Tid,
+    meanwhile: impl FnOnce(),
+) -> JoinHandle<Outcome> {
+    let let_go = stop::arm(point);
+    let (of_thread, subject) = (Arc::clone(w), let_go.subject());
     let updater = spawn(move || {
         let w = of_thread;
         let t = w.begin();
@@ -38,7 +58,7 @@ fn updates(w: &Arc<World>, meanwhile: impl FnOnce(Tid)) -> JoinHandle<Outcome> {
         outcome
     });
     let_go.wait_reached();
-    meanwhile(tid);
+    meanwhile();
     let_go.release();
     updater
 }
@@ -112,8 +132,55 @@ fn a_page_that_has_become_all_visible_meanwhile_is_so_no_more() {
     });
     assert!(matches!(updater.join().unwrap(), TupleOutcome::Ok(Some(_))));
     assert!(!w.page(Fork::Main, 0).is_all_visible());
-    let bits = w.heap.visibility_map().bits(BlockNumber(0), &mut heap::MapPin::none()).unwrap();
+    let bits = w.heap.visibility_map().bits(BlockNumber(0), &mut MapPin::none()).unwrap();
     assert_eq!(bits, 0);
+    assert_eq!(value_of(&w, 0), Some(b'y'));
+    w.check();
+    w.assert_replay_equal();
+}
+
+#[test]
+fn a_page_that_others_have_filled_meanwhile_is_not_where_it_goes() {
+    let w = Arc::new(world());
+    let tid = two_pages(&w)[0];
+    let updater = updates_until("heap.update.new_page_let_go", &w, tid, || {
+        committed(&w, |t| {
+            let mut keys = 100..;
+            while w.insert(t, keys.next().unwrap(), &[b'x'; 400]).block.0 <= NEW_PAGE {}
+        });
+    });
+    let outcome = updater.join().unwrap();
+    let TupleOutcome::Ok(Some(done)) = outcome else { panic!("{outcome:?}") };
+    assert!(done.tid.block.0 > NEW_PAGE, "{done:?}");
+    assert_eq!(value_of(&w, 0), Some(b'y'));
+    w.check();
+    w.assert_replay_equal();
+}
+
+/// The map's page, which was not needed when the page was chosen, is pinned then.
+#[test]
+fn a_page_that_it_goes_to_and_that_has_become_all_visible_is_so_no_more() {
+    let w = Arc::new(world());
+    let tids = two_pages(&w);
+    let (tid, gone) = (tids[0], tids[29]);
+    committed(&w, |t| {
+        assert_eq!(w.heap.delete(t, gone, Wait::NoWait).unwrap(), TupleOutcome::Ok(()));
+    });
+    vacuum(&w, NEW_PAGE, false);
+    let (map, mut pin) = (w.heap.visibility_map(), MapPin::none());
+    let updater = updates_until("heap.update.new_page_let_go", &w, tid, || {
+        // A line pointer that waited for its index entries is freed, whoever has the page pinned.
+        let page = w.rel.pin(Fork::Main, gone.block, &mut Strategy::Normal).unwrap();
+        let bits = map.bits(gone.block, &mut pin).unwrap();
+        let (dead, horizon) = ([gone.offset], w.heap.horizon());
+        let done = w.heap.reap(&mut page.write(), &pin, &dead, Some(bits), true, &horizon);
+        assert!(done.unwrap().set_all_visible);
+    });
+    let outcome = updater.join().unwrap();
+    let TupleOutcome::Ok(Some(done)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(done.tid.block, gone.block);
+    assert!(!w.page(Fork::Main, NEW_PAGE).is_all_visible());
+    assert_eq!(map.bits(gone.block, &mut pin).unwrap(), 0);
     assert_eq!(value_of(&w, 0), Some(b'y'));
     w.check();
     w.assert_replay_equal();

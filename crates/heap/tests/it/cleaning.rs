@@ -122,6 +122,23 @@ fn drawn(w: &World) -> String {
     page.offsets().map(|o| ['-', 'n', 'r', 'd'][page.item_id(o).state() as usize]).collect()
 }
 
+/// It is not listed: its entries are looked for by that key, in a later visit.
+#[test]
+fn a_row_that_died_after_the_page_was_planned_keeps_its_key() {
+    let w = world();
+    let tids = five_rows(&w);
+    delete(&w, tids[1]);
+    delete(&w, tids[4]);
+    let mut visit = Visit::plan(&w, 0);
+    let listed = visit.offsets();
+    delete(&w, tids[2]);
+    visit.horizon = w.heap.horizon();
+    assert_eq!(visit.clean(&listed).1.dead_items, [tids[2].offset]);
+    assert_eq!(Visit::plan(&w, 0).roots, [(tids[2].offset, Some(2))]);
+    assert_eq!(keys(&w), [0, 3]);
+    w.assert_replay_equal();
+}
+
 #[test]
 fn one_record_frees_freezes_and_sets_the_map() {
     let w = world();

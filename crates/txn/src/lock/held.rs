@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! A mode of a tag is held either by the fast path (here alone) or in the shared table, never in both. `log` lists, in the order
-//! they were taken, the (tag, mode) pairs that belong to the transaction; each stands there once.
+//! they were taken, the (tag, mode) pairs that belong to the transaction; each stands there once, with the number under which it was
+//! taken. A savepoint's mark is such a number and no place in the list: what is given up early leaves none of the later ones its place.
 
 use super::{LockMode, LockOwner, LockTag};
 use std::collections::HashMap;
@@ -94,7 +95,8 @@ impl Entry {
 #[derive(Default)]
 pub struct HeldLocks {
     entries: TagMap<Entry>,
-    log: Vec<(LockTag, LockMode)>,
+    log: Vec<(u64, LockTag, LockMode)>,
+    taken: u64,
 }
 
 /// The memory of so many locks an idle session may keep.
@@ -124,7 +126,7 @@ impl HeldLocks {
             LockOwner::Transaction => {
                 entry.transaction[i] += 1;
                 if entry.transaction[i] == 1 {
-                    self.log.push((*tag, mode));
+                    self.note(*tag, mode);
                 }
             }
             LockOwner::Session => entry.session[i] += 1,
@@ -143,10 +145,15 @@ impl HeldLocks {
         match owner {
             LockOwner::Transaction => {
                 entry.transaction[mode as usize] += 1;
-                self.log.push((tag, mode));
+                self.note(tag, mode);
             }
             LockOwner::Session => entry.session[mode as usize] += 1,
         }
+    }
+
+    fn note(&mut self, tag: LockTag, mode: LockMode) {
+        self.log.push((self.taken, tag, mode));
+        self.taken += 1;
     }
 
     /// Takes its fast-path modes of `tag` out, to be put into the table by the caller.
@@ -188,7 +195,7 @@ impl HeldLocks {
             return Removed::StillHeld;
         }
         if owner == LockOwner::Transaction
-            && let Some(at) = self.log.iter().rposition(|l| l.0 == *tag && l.1 == mode)
+            && let Some(at) = self.log.iter().rposition(|l| l.1 == *tag && l.2 == mode)
         {
             self.log.remove(at);
         }
@@ -211,15 +218,14 @@ impl HeldLocks {
     }
 
     /// The number of transaction locks taken so far.
-    pub fn mark(&self) -> usize {
-        self.log.len()
+    pub fn mark(&self) -> u64 {
+        self.taken
     }
 
     /// Gives up the transaction's locks taken since `mark`; what must go from the table too.
-    pub fn release_since(&mut self, mark: usize) -> Vec<(LockTag, ModeSet)> {
+    pub fn release_since(&mut self, mark: u64) -> Vec<(LockTag, ModeSet)> {
         let mut gone: Vec<(LockTag, ModeSet)> = Vec::new();
-        while self.log.len() > mark {
-            let Some((tag, mode)) = self.log.pop() else { break };
+        while let Some((_, tag, mode)) = self.log.pop_if(|l| l.0 >= mark) {
             if let Some(entry) = self.entries.get_mut(&tag) {
                 entry.transaction[mode as usize] = 0;
             }
@@ -228,7 +234,7 @@ impl HeldLocks {
             }
         }
         if self.entries.is_empty() && self.entries.capacity() > KEPT {
-            *self = HeldLocks::default();
+            *self = HeldLocks { taken: self.taken, ..HeldLocks::default() };
         }
         gone
     }

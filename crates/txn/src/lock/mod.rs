@@ -430,12 +430,12 @@ impl LockManager {
     }
 
     /// A mark for [`LockManager::release_since`], at the beginning of a savepoint.
-    pub fn mark(&self, backend: &Backend) -> usize {
+    pub fn mark(&self, backend: &Backend) -> u64 {
         backend.held.lock().mark()
     }
 
     /// Releases what the transaction has taken since `mark` (a savepoint rolled back).
-    pub fn release_since(&self, backend: &Backend, mark: usize) {
+    pub fn release_since(&self, backend: &Backend, mark: u64) {
         let gone = backend.held.lock().release_since(mark);
         self.release_in_table(backend.pid, &gone);
     }

@@ -1,7 +1,7 @@
 use crate::support::{backend, manager, manager_with};
 use base::{Oid, RelationId, SqlState, Xid, stop};
 use std::sync::{Arc, Mutex};
-use txn::{CommitExtras, LockMode, LockTag, TxnConfig, Wait, XidStatus};
+use txn::{CommitExtras, LockMode, LockOutcome, LockTag, TxnConfig, Wait, XidStatus};
 
 fn rel(n: u32) -> RelationId {
     RelationId { database: Oid(5), file_number: n }
@@ -133,6 +133,35 @@ fn locks_go_with_their_savepoint() {
     assert!(m.locks().holds(&b, &tag(1), LockMode::AccessShare));
     assert!(!m.locks().holds(&b, &tag(1), LockMode::RowShare));
     assert!(!m.locks().holds(&b, &tag(2), LockMode::AccessShare));
+}
+
+/// What was locked before a savepoint may be given up within it: all that is locked after that is still the savepoint's.
+#[test]
+fn a_lock_given_up_early_leaves_the_later_ones_to_their_savepoint() {
+    let m = manager();
+    let (b, other) = (backend(&m), backend(&m));
+    let t = m.begin(&b);
+    let u = m.begin(&other);
+    let tag = |n| LockTag::Relation { database: Oid(5), relation: Oid(n) };
+    for n in 1..=3 {
+        t.lock(tag(n), LockMode::Exclusive, Wait::Block).unwrap();
+    }
+    t.begin_sub();
+    assert!(t.unlock(tag(1), LockMode::Exclusive));
+    assert!(t.unlock(tag(3), LockMode::Exclusive));
+    t.lock(tag(4), LockMode::Exclusive, Wait::Block).unwrap();
+    t.begin_sub();
+    t.lock(tag(3), LockMode::Exclusive, Wait::Block).unwrap();
+    t.lock(tag(5), LockMode::Exclusive, Wait::Block).unwrap();
+    let free =
+        |n| u.lock(tag(n), LockMode::Exclusive, Wait::NoWait).unwrap() == LockOutcome::Granted;
+    assert_eq!([1, 2, 3, 4, 5].map(free), [true, false, false, false, false]);
+    t.rollback_sub().unwrap();
+    assert_eq!([2, 3, 4, 5].map(free), [false, true, false, true]);
+    t.rollback_sub().unwrap();
+    assert_eq!([2, 4].map(free), [false, true]);
+    t.commit(CommitExtras::default()).unwrap();
+    assert!(free(2));
 }
 
 /// The record of a transaction's end names all its subtransactions, and has a bound.

@@ -16,6 +16,7 @@ mod random;
 mod report;
 mod retail;
 mod sample;
+mod storm;
 mod support;
 mod throttle;
 mod truncate;
