@@ -23,6 +23,7 @@ impl Ddl<'_> {
         let state = self.state();
         let referenced = crate::relations::lock_named(state, LockMode::ShareRowExclusive, || {
             let found = self.relation(&references.table)?;
+            crate::relations::check_opens(&found)?;
             if found.kind != RelationKind::Table {
                 bail!(WRONG_OBJECT_TYPE, "referenced relation \"{}\" is not a table", found.name);
             }

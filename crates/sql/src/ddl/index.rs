@@ -95,7 +95,7 @@ impl Ddl<'_> {
         let check = |table: &Table| {
             if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
                 let what = match table.kind {
-                    RelationKind::Index => "open",
+                    RelationKind::Index | RelationKind::Composite => "open",
                     _ => "create index on",
                 };
                 return Err(SqlError::new(
