@@ -24,7 +24,7 @@ use super::{Ddl, drop};
 use crate::analyse;
 use crate::parse::ast::{ObjectName, TypeName};
 use crate::parse::utility::ColumnDef;
-use base::{Oid, Result, bail};
+use base::{Error, Oid, Result, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{RelationKind, RelationPersistence, Table};
 use engine::catalog::options::RelationOptions;
@@ -55,6 +55,13 @@ pub(super) fn is_object(catalogs: &dyn RowSource, ty: &Row) -> Result<bool> {
     Ok(matches!(ty.char("typtype"), b'e' | b'd') || is_alone(catalogs, ty)?)
 }
 
+/// Of what CREATE TYPE refuses PostgreSQL does not say where it stands.
+fn unplaced(e: Error) -> Error {
+    let mut e = e.to_sql_error();
+    e.position = None;
+    e.into()
+}
+
 impl Ddl<'_> {
     /// CREATE TYPE … AS (…)
     ///
@@ -72,7 +79,8 @@ impl Ddl<'_> {
                 bail!(DUPLICATE_COLUMN, "column \"{}\" specified more than once", a.name);
             }
         }
-        let columns = attributes.iter().map(|a| self.attribute(a)).collect::<Result<_>>()?;
+        let columns = attributes.iter().map(|a| self.attribute(a).map_err(unplaced));
+        let columns = columns.collect::<Result<_>>()?;
         let temporary = namespace == state.temp_schema.get();
         let new = NewRelation {
             name: name.name.clone(),

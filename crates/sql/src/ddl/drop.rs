@@ -202,7 +202,8 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let types = Object::of("pg_type", Oid::INVALID).class;
     for object in objects.iter().filter(|o| o.class == types) {
         let parts = dependents(state, *object)?.into_iter().filter(|d| d.kind == Kind::Internal);
-        todo.extend(parts.map(|d| d.object).filter(|d| seen.insert(*d)));
+        let arrays = parts.map(|d| d.object).filter(|o| o.class == types);
+        todo.extend(arrays.filter(|array| seen.insert(*array)));
     }
     let mut below: HashMap<Object, Vec<Object>> = HashMap::new();
     // By what columns that go with others are generated: as old as that they are.

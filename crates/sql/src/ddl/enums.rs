@@ -140,17 +140,17 @@ pub(super) fn array_row(oid: Oid, name: &str, namespace: Oid, owner: Oid, elemen
         .char("typstorage", b'x')
 }
 
-/// The name of the array type over type `name`: underscores before it until there is no such type.
+/// The name of the array type over type `name`: an underscore before it, and a number behind it if there is such a type.
 pub(super) fn array_name(state: &SessionState, namespace: Oid, name: &str) -> Result<String> {
     let txn = state.txn()?;
-    let mut candidate = format!("_{name}");
-    loop {
-        candidate = types::io::truncate_name(&candidate).to_owned();
+    let mut candidate = types::io::truncate_name(&format!("_{name}")).to_owned();
+    for n in 1.. {
         if state.catalog.type_oid(&txn, namespace, &candidate)?.is_none() {
-            return Ok(candidate);
+            break;
         }
-        candidate.insert(0, '_');
+        candidate = super::table::make_object_name("", name, &n.to_string());
     }
+    Ok(candidate)
 }
 
 impl Ddl<'_> {

@@ -662,6 +662,7 @@ pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
         types::oids::VARCHAR => types::oids::TEXT,
         types::oids::CIDR => types::oids::INET,
         t if types::enums::is_enum(t) => types::oids::ANYENUM,
+        t if types::row_types::is_row(t) => types::oids::RECORD,
         other => other,
     };
     if let Some(named) = named {

@@ -288,14 +288,12 @@ impl Ddl<'_> {
         let mut at = 0;
         while let Some(&ty) = types.get(at) {
             at += 1;
-            // PostgreSQL comes upon the array first.
-            for ty in [array_of(ty), Some(ty)].into_iter().flatten() {
-                if let Some(user) = self.stored_column_of(ty, &mut types)? {
-                    return Ok(Some(user));
-                }
-                let is_of = |view: &Table| view.columns.iter().any(|c| c.ty.oid == ty);
-                types.extend(views.extract_if(.., |view| is_of(view)).map(|view| view.row_type));
+            if let Some(user) = self.stored_column_of(ty, &mut Vec::new())? {
+                return Ok(Some(user));
             }
+            let is_of = |own: Oid| own == ty || Some(own) == array_of(ty);
+            let has = |view: &Table| view.columns.iter().any(|c| is_of(c.ty.oid));
+            types.extend(views.extract_if(.., |view| has(view)).map(|view| view.row_type));
         }
         Ok(None)
     }
@@ -331,27 +329,36 @@ impl Ddl<'_> {
         Ok(found)
     }
 
-    /// A column of the type in a relation that stores rows. `types`: gets those of the composite types that have such columns.
+    /// A column of the row type, or of an array of it, in a relation that stores rows, be it within rows of a composite type. It is the one
+    /// that PostgreSQL comes upon first, which goes by when things came to depend on the type: its array did at once.
     fn stored_column_of(
         &self,
-        ty: Oid,
-        types: &mut Vec<Oid>,
+        row_type: Oid,
+        seen: &mut Vec<Oid>,
     ) -> Result<Option<(Arc<Table>, String)>> {
+        if seen.contains(&row_type) {
+            return Ok(None);
+        }
+        seen.push(row_type);
         let class = |name| engine::catalog::defs::by_name(name).oid;
-        let key = [("refclassid", Datum::Oid(class("pg_type"))), ("refobjid", Datum::Oid(ty))];
         let txn = self.state().txn()?;
-        for row in self.state().catalog.rows(&txn).find("pg_depend", &key)? {
-            if row.oid("classid") != class("pg_class") || row.i32("objsubid") == 0 {
-                continue;
-            }
-            let user = self.described(row.oid("objid"))?;
-            if user.kind == RelationKind::Composite && !types.contains(&user.row_type) {
-                types.push(user.row_type);
-            }
-            let column = user.columns.iter().find(|c| c.number == row.i32("objsubid"));
-            if let Some(column) = column.filter(|_| user.storage.is_some()) {
-                let column = column.name.clone();
-                return Ok(Some((user, column)));
+        let rows = self.state().catalog.rows(&txn);
+        for ty in [array_of(row_type), Some(row_type)].into_iter().flatten() {
+            let key = [("refclassid", Datum::Oid(class("pg_type"))), ("refobjid", Datum::Oid(ty))];
+            for row in rows.find("pg_depend", &key)? {
+                if row.oid("classid") != class("pg_class") || row.i32("objsubid") == 0 {
+                    continue;
+                }
+                let user = self.described(row.oid("objid"))?;
+                let column = user.columns.iter().find(|c| c.number == row.i32("objsubid"));
+                if user.kind == RelationKind::Composite {
+                    if let Some(within) = self.stored_column_of(user.row_type, seen)? {
+                        return Ok(Some(within));
+                    }
+                } else if let Some(column) = column.filter(|_| user.storage.is_some()) {
+                    let column = column.name.clone();
+                    return Ok(Some((user, column)));
+                }
             }
         }
         Ok(None)

@@ -297,6 +297,14 @@ impl Ddl<'_> {
     }
 }
 
+/// A row, or an array with one?
+fn has_rows(value: &Datum) -> bool {
+    match value {
+        Datum::Array(array) => array.elements.iter().any(has_rows),
+        value => !value.is_null(),
+    }
+}
+
 /// Looks for what makes rows of some types, or arrays of them.
 struct Makers<'a> {
     types: &'a [Oid],
@@ -308,7 +316,7 @@ struct Makers<'a> {
 impl Makers<'_> {
     fn note(&mut self, e: &Expr) {
         let makes = match e {
-            Expr::Const(c) => !c.value.is_null(),
+            Expr::Const(c) => has_rows(&c.value),
             Expr::Relabel { arg, .. } if matches!(**arg, Expr::Row { .. }) => self.retyped,
             _ => super::depend::names_type(e),
         };
