@@ -138,7 +138,7 @@ fn parameters_are_of_composite_types() {
     assert_eq!(s.run_parsed("SELECT ($1).a + 1, $1", &[oid], &["(4,\"a b\")"]), "5|(4,\"a b\")");
     let insert = "INSERT INTO u VALUES ($1, ARRAY[$1, $2]) RETURNING *";
     assert_eq!(s.run_parsed(insert, &[], &["(1,x)", "(2,)"]), "(1,x)|{\"(1,x)\",\"(2,)\"}");
-    assert_eq!(s.run_parsed("SELECT count(*) FROM u WHERE x = $1", &[], &["(1,x)"]), "1");
+    assert_eq!(s.run_parsed("SELECT count(*) FROM u WHERE x = $1::t", &[], &["(1,x)"]), "1");
     assert_eq!(
         s.run_parsed("SELECT $1::t", &[], &["(1"]),
         "22P02 malformed record literal: \"(1\""

@@ -36,7 +36,7 @@ fn rows_in_stored_expressions_are_what_their_type_is_by_now() {
         ("INSERT INTO k (id) VALUES (3)", ""),
         (
             "SELECT * FROM k ORDER BY id",
-            "1|(d,)|{\"(e,)\"}|(3,f)\n2|(d,)|{\"(e,)\"}|(3,f,)\n3|(d,)|{\"(e,)\"}|\"(f,)\"",
+            "1|(d,)|{\"(e,)\"}|(3,f)\n2|(d,)|{\"(e,)\"}|(3,f,)\n3|(d,)|{\"(e,)\"}|(f,)",
         ),
         ("SELECT * FROM v LIMIT 1", "(lit,)|(made,)|x"),
         (
