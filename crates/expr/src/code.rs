@@ -674,6 +674,11 @@ pub fn compile(e: &Expr) -> Result<Code> {
         Expr::Relabel { arg, ty, .. } if (arg.ty().oid == oids::INT4) != (ty.oid == oids::INT4) => {
             Code::Relabel { arg: boxed(arg)?, to: ty.oid }
         }
+        // ROW(…) as a row of a table is one from the start.
+        Expr::Relabel { arg, ty, .. } if types::row_types::is_row(ty.oid) => match compile(arg)? {
+            Code::Row { columns, fields, .. } => Code::Row { columns, fields, ty: ty.oid },
+            other => other,
+        },
         Expr::Relabel { arg, .. } | Expr::Collate { arg, .. } => compile(arg)?,
         Expr::CoerceToDomain { arg, domain, .. } => {
             Code::ToDomain { arg: boxed(arg)?, domain: Oid(*domain) }

@@ -534,7 +534,11 @@ pub fn check_owner(state: &SessionState, table: &Table) -> Result<()> {
     if is_superuser(state, role)? || roles_of(state, role)?.contains(&table.owner) {
         return Ok(());
     }
-    bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {} {}", noun(table.kind), table.name)
+    let noun = match table.kind {
+        RelationKind::Composite => "table",
+        kind => noun(kind),
+    };
+    bail!(INSUFFICIENT_PRIVILEGE, "must be owner of {noun} {}", table.name)
 }
 
 /// Is the current user the owner of `schema`, or a member of it?
@@ -559,6 +563,7 @@ pub fn noun(kind: RelationKind) -> &'static str {
         RelationKind::Sequence => "sequence",
         RelationKind::View => "view",
         RelationKind::MaterializedView => "materialized view",
+        RelationKind::Composite => "composite type",
         _ => "table",
     }
 }

@@ -5,7 +5,7 @@ use crate::exec::foreign_key::AfterCheck;
 use crate::exec::{CheckList, CheckMark, RelationAccess};
 use crate::query::UsedColumns;
 use crate::session::{Lent, OpenRelation, SessionState};
-use base::{Error, Oid, Result, SqlError, Tid, bail};
+use base::{Error, Oid, Result, SqlError, SqlState, Tid, bail};
 use btree::Btree;
 use engine::catalog::cache::Footing;
 use engine::catalog::model::{ForeignKey, Index, RelationKind, RelationPersistence, Table};
@@ -15,6 +15,22 @@ use heap::{Heap, HeapOptions, Wait};
 use std::sync::Arc;
 use txn::{IsolationLevel, LockMode, LockOutcome, LockTag, Transaction};
 use types::Datum;
+
+/// Fails for what is nothing like a table: an index, a composite type.
+///
+/// # Errors
+/// `42809`
+pub(crate) fn check_opens(table: &Table) -> Result<()> {
+    let what = match table.kind {
+        RelationKind::Index | RelationKind::PartitionedIndex => "indexes",
+        RelationKind::Composite => "composite types",
+        _ => return Ok(()),
+    };
+    let text = format!("cannot open relation \"{}\"", table.name);
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+        .detail(format!("This operation is not supported for {what}."))
+        .into())
+}
 
 /// Opens a table's heap and indexes.
 ///

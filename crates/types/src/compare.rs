@@ -120,9 +120,9 @@ pub fn compare(type_oid: Oid, a: &Datum, b: &Datum) -> Ordering {
 }
 
 /// Compares rows whose first columns are equal. One of a table that does not have all the columns of another is from before the table
-/// had them, and has NULLs there.
+/// had them, and has NULLs there. (It may be kept as one of no type: what is compared with it says that it is a table's.)
 fn compare_rest(x: &RecordValue, y: &RecordValue) -> Ordering {
-    if x.type_oid != y.type_oid || x.type_oid == RECORD {
+    if x.type_oid == RECORD && y.type_oid == RECORD {
         return x.fields.len().cmp(&y.fields.len());
     }
     let common = x.fields.len().min(y.fields.len());
@@ -358,11 +358,15 @@ macro_rules! by_value_of {
     };
 }
 
-/// Of jsonb, and of arrays of what has an order.
+/// Of jsonb, of rows, and of arrays of what has an order. Rows, and arrays of them, say themselves of which types they are.
 fn decoding_comparator(type_oid: Oid) -> Option<RawComparator> {
-    by_value_of!(type_oid;
+    let found: Option<RawComparator> = by_value_of!(type_oid;
         3802 1000 1001 1002 1003 1005 1007 1009 1010 1014 1015 1016 1021 1022 1115 1182 1183 1185 1187
-        1231 1270 2951 3807 1041 651 1561 1563 271 3221)
+        1231 1270 2951 3807 1041 651 1561 1563 271 3221 2249 2287);
+    found.or_else(|| match crate::row_types::row_of(type_oid) {
+        Some(_) => decoding_comparator(RECORD_ARRAY),
+        None => crate::row_types::is_row(type_oid).then(|| decoding_comparator(RECORD)).flatten(),
+    })
 }
 
 /// Compares two on-page payloads of any type that has a btree order, decoding where it must.
@@ -448,6 +452,9 @@ pub fn key_is_complete(type_oid: Oid) -> bool {
 
 /// True if the type has a btree order at all.
 pub fn is_orderable(type_oid: Oid) -> bool {
+    if crate::row_types::is_row(type_oid) {
+        return false;
+    }
     if crate::registry::default_btree_class(type_oid).is_none() {
         return type_oid == RECORD;
     }

@@ -380,6 +380,7 @@ pub fn default_btree_class(type_oid: Oid) -> Option<&'static facts::OperatorClas
         t if crate::io::is_oid_like(t) => find(oids::OID),
         t if type_info(t).is_some_and(facts::TypeInfo::is_array) => find(oids::ANYARRAY),
         t if crate::enums::is_enum(t) => find(oids::ANYENUM),
+        t if crate::row_types::is_row(t) => find(oids::RECORD),
         _ => None,
     })
 }

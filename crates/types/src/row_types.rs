@@ -45,6 +45,14 @@ pub fn row_of(array: Oid) -> Option<Oid> {
     ARRAYS.contains(&array.0).then(|| Oid(array.0 - FIRST_ARRAY))
 }
 
+/// Is it a row type of a relation?
+pub fn is_row(ty: Oid) -> bool {
+    match crate::type_info(ty) {
+        Some(info) => info.kind == 'c',
+        None => ty >= Oid::FIRST_NORMAL && ty.0 < ROWS_END,
+    }
+}
+
 /// What all arrays of row types are like.
 pub(crate) fn info(oid: Oid) -> Option<&'static TypeInfo> {
     static INFO: OnceLock<Option<TypeInfo>> = OnceLock::new();
@@ -121,7 +129,7 @@ impl RowShape {
                         *field = shape.fit(std::mem::take(field));
                     }
                 }
-                let (type_oid, columns) = (row.type_oid, self.columns.clone());
+                let (type_oid, columns) = (self.row_type, self.columns.clone());
                 Datum::Record(Arc::new(RecordValue { type_oid, columns, fields }))
             }
             Datum::Array(a) => {
@@ -138,7 +146,8 @@ impl RowShape {
             Datum::Record(row) => {
                 let mut named = row.columns.iter().zip(self.columns.iter());
                 let mut within = row.fields.iter().zip(&self.within);
-                row.fields.len() >= self.columns.len()
+                row.type_oid == self.row_type
+                    && row.fields.len() >= self.columns.len()
                     && named.all(|(then, now)| then.name == now.name)
                     && within.all(|(field, shape)| shape.as_ref().is_none_or(|s| s.fits(field)))
             }

@@ -119,12 +119,8 @@ impl Analyser<'_> {
                 return self.at(name.loc, e);
             }
             _ => {
-                let e = SqlError::new(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("cannot open relation \"{}\"", t.name),
-                )
-                .detail("This operation is not supported for indexes.");
-                return self.at(name.loc, e.into());
+                let opens = crate::relations::check_opens(&t);
+                return opens.and(Ok(t)).or_else(|e| self.at(name.loc, e));
             }
         }
         self.add_target(table_entry(&t, only), alias, privilege);

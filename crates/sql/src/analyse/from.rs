@@ -9,7 +9,7 @@ use crate::parse::ast::{
     Alias, ColumnDefinition, Expr as AstExpr, ExprKind, JoinCondition, Loc, ObjectName, TableRef,
 };
 use crate::query::{FromItem, FunctionInFrom, Join, JoinKind, Query, RangeTableEntry, RteKind};
-use base::{Result, SqlError, SqlState, err};
+use base::{Result, err};
 use engine::catalog::model::{Column, RelationKind, Table};
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
@@ -194,17 +194,7 @@ impl Analyser<'_> {
     }
 
     fn readable(&self, t: &Table, loc: Loc) -> Result<()> {
-        let what = match t.kind {
-            RelationKind::Index | RelationKind::PartitionedIndex => "indexes",
-            RelationKind::Composite => "composite types",
-            _ => return Ok(()),
-        };
-        let e = SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
-            format!("cannot open relation \"{}\"", t.name),
-        )
-        .detail(format!("This operation is not supported for {what}."));
-        self.at(loc, e.into())
+        crate::relations::check_opens(t).or_else(|e| self.at(loc, e))
     }
 
     /// A range-table entry for a table, or for a view put in place.

@@ -279,6 +279,7 @@ fn check_query(query: &QueryStatement) -> Result<()> {
 }
 
 fn check_writable(table: &Table) -> Result<()> {
+    crate::relations::check_opens(table)?;
     let name = &table.name;
     match table.kind {
         RelationKind::Table => {}
@@ -303,6 +304,7 @@ fn check_writable(table: &Table) -> Result<()> {
 }
 
 fn check_readable(table: &Table) -> Result<()> {
+    crate::relations::check_opens(table)?;
     let name = &table.name;
     let refuse = |what: &str| {
         Err(SqlError::new(

@@ -1,4 +1,4 @@
-//! ALTER TABLE.
+//! ALTER TABLE, and ALTER TYPE of a composite type's attributes.
 //!
 //! # Locks
 //! AccessExclusive, but for those actions that neither readers nor writers can notice (statistics targets,
@@ -8,15 +8,12 @@
 use super::depend::Object;
 use super::{Ddl, relation, rewrite, triggers, virtual_columns};
 use crate::analyse;
-use crate::client::{Notice, Severity};
-use crate::parse::utility::{
-    AlterTable, AlterTableAction as A, ObjectKind, RoleName, TableConstraintKind,
-};
+use crate::parse::utility::{AlterTable, AlterTableAction as A, ObjectKind, TableConstraintKind};
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Column, RelationKind, RelationPersistence, Table};
 use engine::catalog::options::RelationOptions;
-use engine::catalog::rows::{Row, options_array};
+use engine::catalog::rows::options_array;
 use engine::catalog::stored;
 use std::sync::Arc;
 use txn::LockMode;
@@ -100,6 +97,9 @@ impl Ddl<'_> {
             }
             crate::acl::check_owner(self.state(), &found)?;
             crate::relations::check_own(self.state(), &found, "alter temporary tables")?;
+            if found.kind == RelationKind::Composite {
+                super::enums::lock_type(self.state(), found.row_type, LockMode::AccessExclusive)?;
+            }
             Ok(Some(found))
         };
         let mode = lock_mode(&statement.actions);
@@ -114,11 +114,15 @@ impl Ddl<'_> {
         self.check_not_in_use(&found, "ALTER TABLE")?;
         let retyped = retyped_columns(&found, &statement.actions);
         let before = self.described(found.oid)?;
-        let mut retypings = self.retypings(&before, &statement.actions)?;
+        let composite = before.kind == RelationKind::Composite;
+        let mut retypings = match composite {
+            true => Vec::new(),
+            false => self.retypings(&before, &statement.actions)?,
+        };
         let mut actions: Vec<&A> = statement.actions.iter().collect();
         actions.sort_by_key(|a| pass_of(a));
         for action in actions {
-            if matches!(action, A::AlterType { .. }) {
+            if matches!(action, A::AlterType { .. }) && !composite {
                 let all = std::mem::take(&mut retypings);
                 if !all.is_empty() {
                     self.retype(&before, &all)?;
@@ -145,6 +149,12 @@ impl Ddl<'_> {
     fn alter_action(&mut self, table: &Arc<Table>, action: &A) -> Result<()> {
         super::alter_kinds::check_action(table, action)?;
         match action {
+            A::AddColumn { column, .. } if table.kind == RelationKind::Composite => {
+                self.add_attribute(table, column)
+            }
+            A::AlterType { column, ty, collation, .. } if table.kind == RelationKind::Composite => {
+                self.retype_attribute(table, column, ty, collation.as_deref())
+            }
             A::AddColumn { if_not_exists, column } => {
                 if *if_not_exists && table.column(&column.name).is_some() {
                     let text = format!(
@@ -594,84 +604,6 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// OWNER TO, for a relation with its indexes, owned sequences and row type.
-    ///
-    /// # Errors
-    /// `42704`, `42501`
-    pub fn change_owner(&mut self, table: &Arc<Table>, role: &RoleName) -> Result<()> {
-        let owner = self.role(role)?;
-        let state = self.state();
-        super::lock_role(state, owner)?;
-        if table.kind == RelationKind::Index {
-            // It is its table's owner's. Dumps of old say so, too.
-            return match owner == table.owner {
-                true => Ok(()),
-                false => self.warn_of_index_owner(table),
-            };
-        }
-        if owner == table.owner {
-            return Ok(());
-        }
-        let linked = format!("cannot change owner of sequence \"{}\"", table.name);
-        super::sequence::refuse_owned(state, table, &linked)?;
-        if table.namespace == state.temp_schema.get() {
-            self.check_may_own(owner)?;
-        } else {
-            self.check_may_own_in(owner, table.namespace)?;
-        }
-        self.give_relation(table, owner)
-    }
-
-    /// A relation and what belongs to it get another owner.
-    pub(super) fn give_relation(&mut self, table: &Arc<Table>, owner: Oid) -> Result<()> {
-        let state = self.state();
-        let set = |oid: Oid, before: Oid| {
-            // Who renames an index or sets its options locks nothing else.
-            crate::relations::lock(state, oid, LockMode::AccessExclusive)?;
-            let (old, new) = super::grant::owner_names(state, before, owner)?;
-            relation::update_class(state, oid, |row| {
-                row.set("relowner", Datum::Oid(owner));
-                super::grant::hand_over(row, "relacl", &old, &new);
-            })?;
-            super::grant_columns::hand_over_columns(state, oid, &old, &new)
-        };
-        set(table.oid, table.owner)?;
-        for index in &table.indexes {
-            set(index.oid, table.owner)?;
-        }
-        let txn = state.txn()?;
-        if table.toast.is_valid() {
-            set(table.toast, table.owner)?;
-            if let Some(toast) = state.catalog.table(&txn, table.toast)? {
-                toast.indexes.iter().try_for_each(|index| set(index.oid, table.owner))?;
-            }
-        }
-        let give = |row: &mut Row| row.set("typowner", Datum::Oid(owner));
-        super::row_types::update(state, table.row_type, give, |array| {
-            give(array);
-            Ok(())
-        })?;
-        let class = engine::catalog::defs::by_name("pg_class").oid;
-        let key = [("refclassid", Datum::Oid(class)), ("refobjid", Datum::Oid(table.oid))];
-        for row in state.catalog.rows(&txn).find("pg_depend", &key)? {
-            if row.oid("classid") == class
-                && let Some(owned) = state.catalog.table(&txn, row.oid("objid"))?
-                && owned.kind == RelationKind::Sequence
-            {
-                set(owned.oid, owned.owner)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn warn_of_index_owner(&mut self, index: &Table) -> Result<()> {
-        let text = format!("cannot change owner of index \"{}\"", index.name);
-        let mut notice = Notice::new(Severity::Warning, text);
-        notice.body.state = SqlState::WRONG_OBJECT_TYPE;
-        notice.body.hint = Some("Change the ownership of the index's table instead.".to_owned());
-        self.client.notice(&notice)
-    }
-
     fn set_logged(&mut self, table: &Arc<Table>, logged: bool) -> Result<()> {
         let (wanted, letter) = if logged {
             (RelationPersistence::Permanent, b'p')
@@ -765,9 +697,27 @@ pub(crate) fn column_of<'a>(table: &'a Table, name: &str) -> Result<&'a Column> 
     }
 }
 
+/// A composite type is altered as the type that it is.
+///
+/// # Errors
+/// `42809`
+pub(super) fn refuse_composite(table: &Table) -> Result<()> {
+    if table.kind != RelationKind::Composite {
+        return Ok(());
+    }
+    let text = format!("\"{}\" is a composite type", table.name);
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text).hint("Use ALTER TYPE instead.").into())
+}
+
 pub(super) fn check_kind(wanted: ObjectKind, table: &Table) -> Result<()> {
     let fits = match wanted {
-        ObjectKind::Table => table.kind != RelationKind::Index,
+        ObjectKind::Table => {
+            refuse_composite(table)?;
+            table.kind != RelationKind::Index
+        }
+        ObjectKind::Type if table.kind != RelationKind::Composite => {
+            bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a composite type", table.name)
+        }
         ObjectKind::Index => table.kind == RelationKind::Index,
         ObjectKind::View => table.kind == RelationKind::View,
         ObjectKind::MaterializedView => table.kind == RelationKind::MaterializedView,

@@ -29,9 +29,9 @@ pub(super) fn check_action(table: &Table, action: &A) -> Result<()> {
     use RelationKind as K;
     // What the action is called in messages, and what it is for besides tables.
     let (name, others): (&str, &[K]) = match action {
-        A::AddColumn { .. } => ("ADD COLUMN", &[]),
-        A::DropColumn { .. } => ("DROP COLUMN", &[]),
-        A::AlterType { .. } => ("ALTER COLUMN ... SET DATA TYPE", &[]),
+        A::AddColumn { .. } => ("ADD COLUMN", &[K::Composite]),
+        A::DropColumn { .. } => ("DROP COLUMN", &[K::Composite]),
+        A::AlterType { .. } => ("ALTER COLUMN ... SET DATA TYPE", &[K::Composite]),
         A::SetDefault { .. } => ("ALTER COLUMN ... SET DEFAULT", &[K::View]),
         A::SetNotNull { .. } => ("ALTER COLUMN ... SET NOT NULL", &[]),
         A::DropNotNull { .. } => ("ALTER COLUMN ... DROP NOT NULL", &[]),

@@ -435,7 +435,7 @@ fn retyped_collation(
 }
 
 /// What a column's row says of its type.
-fn set_type(row: &mut Row, ty: expr::TypeRef) {
+pub(super) fn set_type(row: &mut Row, ty: expr::TypeRef) {
     let info = types::type_info(ty.oid);
     row.set("atttypid", Datum::Oid(ty.oid));
     row.set("atttypmod", Datum::Int4(ty.typmod));

@@ -87,12 +87,10 @@ impl Ddl<'_> {
             | ObjectKind::MaterializedView
             | ObjectKind::Sequence => {
                 let table = self.locked(name, LockMode::ShareUpdateExclusive)?;
-                super::alter::check_kind(statement.kind, &table)?;
-                if statement.kind == ObjectKind::Table
-                    && table.kind != engine::catalog::model::RelationKind::Table
-                {
+                if statement.kind == ObjectKind::Table && table.kind != RelationKind::Table {
                     bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table", table.name);
                 }
+                super::alter::check_kind(statement.kind, &table)?;
                 crate::acl::check_owner(self.state(), &table)?;
                 (Object::relation(table.oid), false)
             }

@@ -92,6 +92,10 @@ impl Ddl<'_> {
                 self.create_enum(name, labels)?;
                 "CREATE TYPE"
             }
+            U::CreateComposite { name, attributes } => {
+                self.create_composite(name, attributes)?;
+                "CREATE TYPE"
+            }
             U::AlterEnum(s) => {
                 self.alter_enum(s)?;
                 "ALTER TYPE"

@@ -640,10 +640,12 @@ impl Ddl<'_> {
                 let Some(table) = state.catalog.table(&txn, object)? else { continue };
                 let wanted = |c: &&Column| c.number == depend.i32("objsubid") && c.declared == ty;
                 let Some(column) = table.columns.iter().find(wanted).cloned() else { continue };
-                if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
+                let stored =
+                    matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
+                if !stored && table.kind != RelationKind::Composite {
                     continue;
                 }
-                let within = match is_domain_array(ty) {
+                let within = match stored && is_domain_array(ty) {
                     true => Some((Arc::clone(&table), column.name.clone())),
                     false => self.row_type_user(&table)?,
                 };
@@ -655,7 +657,9 @@ impl Ddl<'_> {
                         table.name
                     );
                 }
-                uses.push(Use { table, column });
+                if stored {
+                    uses.push(Use { table, column });
+                }
             }
         }
         uses.sort_by_key(|u| (u.table.oid, u.column.number));

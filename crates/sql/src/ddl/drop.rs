@@ -5,8 +5,8 @@
 //! something that is not there.
 
 use super::depend::{Kind, Object};
-use super::{Ddl, relation};
-use crate::client::{Notice, Severity};
+use super::{Ddl, drop_notice, relation};
+use crate::client::Notice;
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{Drop, ObjectKind};
 use crate::session::SessionState;
@@ -84,10 +84,10 @@ fn in_schema(state: &SessionState, schema: Object) -> Result<Vec<Dependent>> {
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
     let whole = |row: &Row| match row.def.name {
-        // Indexes and TOAST tables are parts of tables.
-        "pg_class" => !matches!(row.char("relkind"), b'i' | b't'),
-        "pg_type" => matches!(row.char("typtype"), b'e' | b'd'),
-        _ => true,
+        // Indexes and TOAST tables are parts of tables, and composite types are types.
+        "pg_class" => Ok(!matches!(row.char("relkind"), b'i' | b't' | b'c')),
+        "pg_type" => super::composites::is_object(&rows, row),
+        _ => Ok(true),
     };
     let homes = [
         ("pg_extension", "extnamespace"),
@@ -99,11 +99,12 @@ fn in_schema(state: &SessionState, schema: Object) -> Result<Vec<Dependent>> {
     let mut found = Vec::new();
     for (catalog, home) in unnoted {
         let inside = rows.find(catalog, &[(home, Datum::Oid(schema.oid))])?;
-        found.extend(inside.iter().filter(|row| whole(row)).map(|row| Dependent {
-            object: Object::of(catalog, row.oid("oid")),
-            on: schema,
-            kind: Kind::Normal,
-        }));
+        for row in &inside {
+            if whole(row)? {
+                let object = Object::of(catalog, row.oid("oid"));
+                found.push(Dependent { object, on: schema, kind: Kind::Normal });
+            }
+        }
     }
     Ok(found)
 }
@@ -198,9 +199,11 @@ fn closure(state: &SessionState, objects: &[Object]) -> Result<Closure> {
     let mut automatic = HashSet::new();
     let mut todo: Vec<Object> = objects.to_vec();
     // What uses the array of a type is told of before what uses the type.
-    for object in objects.iter().filter(|o| super::enums::is_ours(o.oid)) {
+    let types = Object::of("pg_type", Oid::INVALID).class;
+    for object in objects.iter().filter(|o| o.class == types) {
         let parts = dependents(state, *object)?.into_iter().filter(|d| d.kind == Kind::Internal);
-        todo.extend(parts.map(|d| d.object).filter(|d| seen.insert(*d)));
+        let arrays = parts.map(|d| d.object).filter(|o| o.class == types);
+        todo.extend(arrays.filter(|array| seen.insert(*array)));
     }
     let mut below: HashMap<Object, Vec<Object>> = HashMap::new();
     // By what columns that go with others are generated: as old as that they are.
@@ -295,7 +298,7 @@ fn drop_if(
     if !cascade {
         closure.check(state, objects)?;
     } else if !closure.needs_cascade.is_empty() {
-        notices.push(cascade_notice(state, &closure.needs_cascade)?);
+        notices.push(drop_notice::cascades(state, &closure.needs_cascade)?);
     }
     let txn = state.txn()?;
     let relations = Object::relation(Oid::INVALID).class;
@@ -359,42 +362,13 @@ fn lock(state: &SessionState, object: Object) -> Result<()> {
         }
         "pg_type" => match types::row_types::row_of(object.oid) {
             Some(row) => super::enums::lock_type(state, row, LockMode::AccessExclusive),
-            None if super::enums::is_ours(object.oid) => {
+            None if super::depend::is_of_users(object.oid) => {
                 super::enums::lock_type(state, object.oid, LockMode::AccessExclusive)
             }
             None => Ok(()),
         },
         _ => Ok(()),
     }
-}
-
-/// How many objects the notice names, as in PostgreSQL: a schema may have thousands.
-const REPORTED_MAX: usize = 100;
-
-/// The lines of the first, and how many there are besides.
-fn with_the_rest(mut lines: Vec<String>, all: usize) -> String {
-    match all - lines.len() {
-        0 => {}
-        1 => lines.push("and 1 other object (see server log for list)".to_owned()),
-        more => lines.push(format!("and {more} other objects (see server log for list)")),
-    }
-    lines.join("\n")
-}
-
-fn cascade_notice(state: &SessionState, dropped: &[(Object, Object)]) -> Result<Notice> {
-    if let [(one, _)] = dropped {
-        let text = format!("drop cascades to {}", describe(state, *one)?);
-        return Ok(Notice::new(Severity::Notice, text));
-    }
-    let text = format!("drop cascades to {} other objects", dropped.len());
-    let mut notice = Notice::new(Severity::Notice, text);
-    let lines: Vec<String> = dropped
-        .iter()
-        .take(REPORTED_MAX)
-        .map(|(o, _)| Ok(format!("drop cascades to {}", describe(state, *o)?)))
-        .collect::<Result<_>>()?;
-    notice.body.detail = Some(with_the_rest(lines, dropped.len()));
-    Ok(notice)
 }
 
 /// `table t`, `column a of table t`, `constraint c on table t`, …
@@ -771,7 +745,10 @@ fn check_kind(wanted: ObjectKind, is: RelationKind, name: &str) -> Result<()> {
         ObjectKind::Index => ("an", "index"),
         other => ("a", other.noun()),
     };
-    let is_noun = crate::acl::noun(is);
+    let is_noun = match is {
+        RelationKind::Composite => "type",
+        other => crate::acl::noun(other),
+    };
     Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {article} {noun}"))
         .hint(format!(
             "Use DROP {} to remove {} {is_noun}.",
@@ -779,20 +756,4 @@ fn check_kind(wanted: ObjectKind, is: RelationKind, name: &str) -> Result<()> {
             if is == RelationKind::Index { "an" } else { "a" }
         ))
         .into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_the_rest;
-
-    #[test]
-    fn what_is_not_named_is_counted() {
-        let lines = || vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(with_the_rest(lines(), 2), "a\nb");
-        assert_eq!(with_the_rest(lines(), 3), "a\nb\nand 1 other object (see server log for list)");
-        assert_eq!(
-            with_the_rest(lines(), 9),
-            "a\nb\nand 7 other objects (see server log for list)"
-        );
-    }
 }

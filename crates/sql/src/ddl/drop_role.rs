@@ -145,8 +145,8 @@ impl Ddl<'_> {
                 for row in rows.scan(catalog)? {
                     // Parts of tables go by what they belong to.
                     let is_part = match catalog {
-                        "pg_class" => matches!(row.char("relkind"), b'i' | b't'),
-                        "pg_type" => !matches!(row.char("typtype"), b'e' | b'd'),
+                        "pg_class" => matches!(row.char("relkind"), b'i' | b't' | b'c'),
+                        "pg_type" => !super::composites::is_object(&rows, &row)?,
                         _ => false,
                     };
                     let uses = !is_part
@@ -219,7 +219,7 @@ impl Ddl<'_> {
                 continue;
             };
             let noun = crate::acl::noun(kind);
-            if matches!(row.char("relkind"), b'i' | b't') {
+            if matches!(row.char("relkind"), b'i' | b't' | b'c') {
                 continue;
             }
             let shown = || -> Result<String> {
@@ -239,12 +239,15 @@ impl Ddl<'_> {
             }
         }
         // Tables' row types and array types go by what they belong to.
-        let own = |row: &Row| matches!(row.char("typtype"), b'e' | b'd');
-        for row in rows.scan("pg_type")?.iter().filter(|row| own(row)) {
+        for row in &rows.scan("pg_type")? {
+            if !super::composites::is_object(&rows, row)? {
+                continue;
+            }
+            let shown = || crate::system::names::type_name(state, row.oid("oid"), None);
             if row.oid("typowner") == role {
-                lines.push(format!("owner of type {}", row.text("typname")));
+                lines.push(format!("owner of type {}", shown().unwrap_or_default()));
             } else if granted(row, "typacl") {
-                lines.push(format!("privileges for type {}", row.text("typname")));
+                lines.push(format!("privileges for type {}", shown().unwrap_or_default()));
             }
         }
         for row in rows.scan("pg_statistic_ext")?.iter().filter(|r| r.oid("stxowner") == role) {

@@ -1,4 +1,4 @@
-//! CREATE TYPE … AS ENUM, ALTER TYPE, DROP TYPE; what ALTER and DROP do to domains alike.
+//! CREATE TYPE … AS ENUM, ALTER TYPE, DROP TYPE; what ALTER and DROP do to domains and composite types alike.
 //!
 //! # Invariants
 //! The labels of a type are added under a lock on it, so that two transactions don't give out one place in the order.
@@ -8,7 +8,7 @@
 use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
 use super::row_types::free_type_name;
-use super::{Ddl, new_oid};
+use super::{Ddl, composites, new_oid};
 use crate::parse::ast::ObjectName;
 use crate::parse::utility::{AlterEnum, AlterEnumAction, Drop, ObjectKind, RoleName};
 use crate::session::SessionState;
@@ -140,17 +140,17 @@ pub(super) fn array_row(oid: Oid, name: &str, namespace: Oid, owner: Oid, elemen
         .char("typstorage", b'x')
 }
 
-/// The name of the array type over type `name`: underscores before it until there is no such type.
+/// The name of the array type over type `name`: an underscore before it, and a number behind it if there is such a type.
 pub(super) fn array_name(state: &SessionState, namespace: Oid, name: &str) -> Result<String> {
     let txn = state.txn()?;
-    let mut candidate = format!("_{name}");
-    loop {
-        candidate = types::io::truncate_name(&candidate).to_owned();
+    let mut candidate = types::io::truncate_name(&format!("_{name}")).to_owned();
+    for n in 1.. {
         if state.catalog.type_oid(&txn, namespace, &candidate)?.is_none() {
-            return Ok(candidate);
+            break;
         }
-        candidate.insert(0, '_');
+        candidate = super::table::make_object_name("", name, &n.to_string());
     }
+    Ok(candidate)
 }
 
 impl Ddl<'_> {
@@ -377,14 +377,20 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    /// The row of a type to be altered as a whole: an enum's, a domain's.
+    /// The row of a type to be altered as a whole: an enum's, a domain's, a composite type's.
     fn whole_type(&mut self, name: &ObjectName) -> Result<Row> {
         let row = self.type_to_alter(name, LockMode::AccessExclusive)?;
         self.check_is_no_part(&row)?;
-        if !matches!(row.char("typtype"), b'e' | b'd') {
+        if !matches!(row.char("typtype"), b'e' | b'd' | b'c') {
             return Err(Error::unsupported(format!("ALTER TYPE {}", self.type_text(&row))));
         }
         Ok(row)
+    }
+
+    /// Is it the row of a composite type of its own?
+    fn is_composite(&self, row: &Row) -> Result<bool> {
+        let txn = self.state().txn()?;
+        composites::is_alone(&self.state().catalog.rows(&txn), row)
     }
 
     /// A table's row type is altered with the table, an array type with its element's.
@@ -393,7 +399,7 @@ impl Ddl<'_> {
     /// `42809`
     fn check_is_no_part(&self, row: &Row) -> Result<()> {
         let name = self.type_text(row);
-        if row.oid("typrelid").is_valid() {
+        if row.oid("typrelid").is_valid() && !self.is_composite(row)? {
             let text = format!("{name} is a table's row type");
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
                 .hint("Use ALTER TABLE instead.")
@@ -444,6 +450,9 @@ impl Ddl<'_> {
     /// `42710`, `42809`; I/O.
     pub(super) fn rename_type(&mut self, name: &ObjectName, new: &str) -> Result<()> {
         let mut row = self.whole_type(name)?;
+        if let Some(table) = self.relation_of_composite(&row)? {
+            return self.rename_relation(&table, new);
+        }
         let namespace = row.oid("typnamespace");
         let moved = free_type_name(self.state(), namespace, new)?;
         row.set("typname", Datum::text(new));
@@ -476,6 +485,9 @@ impl Ddl<'_> {
         if old == namespace {
             return Ok(());
         }
+        if let Some(table) = self.relation_of_composite(&row)? {
+            return self.move_composite(&table, namespace, schema);
+        }
         if state.catalog.type_oid(&*state.txn()?, namespace, row.text("typname"))?.is_some() {
             bail!(
                 DUPLICATE_OBJECT,
@@ -505,12 +517,15 @@ impl Ddl<'_> {
         if let Some(row) = self.find_type(name)? {
             self.check_is_no_part(&row)?;
             // Who changes nothing need not own it.
-            if matches!(row.char("typtype"), b'e' | b'd') && row.oid("typowner") == owner {
+            if matches!(row.char("typtype"), b'e' | b'd' | b'c') && row.oid("typowner") == owner {
                 return Ok(());
             }
         }
         let mut row = self.whole_type(name)?;
         self.check_may_own_in(owner, row.oid("typnamespace"))?;
+        if let Some(table) = self.relation_of_composite(&row)? {
+            return self.give_relation(&table, owner);
+        }
         let (old, new) = super::grant::owner_names(self.state(), row.oid("typowner"), owner)?;
         super::grant::hand_over(&mut row, "typacl", &old, &new);
         row.set("typowner", Datum::Oid(owner));
@@ -566,6 +581,7 @@ impl Ddl<'_> {
             return Err(refuse(text).into());
         }
         let owner = match (row.oid("typrelid"), row.oid("typelem")) {
+            (relation, _) if relation.is_valid() && self.is_composite(row)? => return Ok(()),
             (relation, _) if relation.is_valid() => {
                 super::drop::describe(self.state(), Object::relation(relation))?
             }

@@ -1,7 +1,8 @@
 //! Fields in stored expressions.
 //!
 //! # Invariants
-//! A field is known by its place among the columns of its row's table that are there: it moves up when one before it goes.
+//! A field is known by its place among the columns of its row's table that are there: it moves up when one before it goes. ROW(…) as a
+//! row of a table has its fields in these places: one that goes is made no more.
 
 use super::depend::Object;
 use crate::plan::query_walk::visit;
@@ -10,8 +11,9 @@ use crate::session::SessionState;
 use base::{Oid, Result, err};
 use engine::catalog::defs;
 use engine::catalog::load::RowSource;
+use engine::catalog::model::{Column, Table};
 use engine::catalog::stored::{from_text, to_text};
-use expr::Expr;
+use expr::{Constant, Expr};
 use serde::{Serialize, de::DeserializeOwned};
 use types::Datum;
 
@@ -50,32 +52,61 @@ pub(super) fn users(state: &SessionState, table: Oid) -> Result<Vec<Object>> {
 /// # Errors
 /// Corruption; I/O.
 pub(super) fn move_up(state: &SessionState, user: Object, gone: &Gone) -> Result<bool> {
+    rewrite(state, user, &mut |e| up(e, gone))
+}
+
+/// Sees to it that ROW(…) as a row of `table`, in an object's expressions, has the columns that the table has by now, under their names;
+/// those that it was not written with are NULL. True: they are written anew.
+///
+/// # Errors
+/// Corruption; I/O.
+pub(super) fn widen(state: &SessionState, user: Object, table: &Table) -> Result<bool> {
+    let columns: Vec<&Column> = table.columns.iter().filter(|c| !c.dropped).collect();
+    rewrite(state, user, &mut |e| {
+        if let Expr::Relabel { arg, ty, .. } = e
+            && ty.oid == table.row_type
+            && let Expr::Row { fields, names, .. } = &mut **arg
+            && let Some(new) = columns.get(fields.len()..)
+        {
+            let null = |c: &&Column| Expr::Const(Constant { ty: c.ty, value: Datum::Null });
+            fields.extend(new.iter().map(null));
+            *names = columns.iter().map(|c| c.name.clone()).collect();
+        }
+        false
+    })
+}
+
+/// Changes an object's expressions by `change`: where that says so, what is in a node is left as it is. True: they are written anew.
+fn rewrite(
+    state: &SessionState,
+    user: Object,
+    change: &mut dyn FnMut(&mut Expr) -> bool,
+) -> Result<bool> {
     let class = defs::by_oid(user.class).map_or("", |def| def.name);
     let txn = state.txn()?;
     let rows = state.catalog.rows(&txn);
-    let mut moved = false;
+    let mut changed = false;
     for (_, catalog, key, column) in STORED.iter().filter(|(of, ..)| *of == class) {
         for mut row in rows.find(catalog, &[(key, Datum::Oid(user.oid))])? {
-            let Some(text) = row.text_opt(*column).filter(|text| text.contains("\"Field\"")) else {
-                continue;
-            };
+            let has_places = |text: &&str| text.contains("\"Field\"") || text.contains("\"Row\"");
+            let Some(text) = row.text_opt(*column).filter(has_places) else { continue };
             let new = match *column {
                 "ev_action" => anew(text, |query: &mut Query| {
-                    visit(query, 0, &mut |e: &mut Expr, _| up(e, gone));
+                    visit(query, 0, &mut |e: &mut Expr, _| change(e));
                 })?,
                 "indexprs" | "stxexprs" => anew(text, |list: &mut Vec<Expr>| {
-                    list.iter_mut().for_each(|e| e.rewrite(&mut |e| up(e, gone)));
+                    list.iter_mut().for_each(|e| e.rewrite(change));
                 })?,
-                _ => anew(text, |e: &mut Expr| e.rewrite(&mut |e| up(e, gone)))?,
+                _ => anew(text, |e: &mut Expr| e.rewrite(change))?,
             };
             if new != text {
                 row.set(column, Datum::text(&new));
                 rows.update(&row)?;
-                moved = true;
+                changed = true;
             }
         }
     }
-    Ok(moved)
+    Ok(changed)
 }
 
 fn anew<T: Serialize + DeserializeOwned>(
@@ -94,6 +125,17 @@ fn up(e: &mut Expr, gone: &Gone) -> bool {
         let ty = arg.ty().oid;
         let places = gone.iter().filter(|(of, _)| *of == ty).flat_map(|(_, places)| places);
         *index -= places.filter(|place| **place < *index).count();
+    }
+    if let Expr::Relabel { arg, ty, .. } = e
+        && let Expr::Row { fields, names, .. } = &mut **arg
+    {
+        let places = gone.iter().filter(|(of, _)| *of == ty.oid).flat_map(|(_, places)| places);
+        for place in places {
+            if *place < fields.len().min(names.len()) {
+                fields.remove(*place);
+                names.remove(*place);
+            }
+        }
     }
     false
 }

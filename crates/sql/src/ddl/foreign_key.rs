@@ -23,6 +23,7 @@ impl Ddl<'_> {
         let state = self.state();
         let referenced = crate::relations::lock_named(state, LockMode::ShareRowExclusive, || {
             let found = self.relation(&references.table)?;
+            crate::relations::check_opens(&found)?;
             if found.kind != RelationKind::Table {
                 bail!(WRONG_OBJECT_TYPE, "referenced relation \"{}\" is not a table", found.name);
             }
@@ -324,6 +325,8 @@ pub(super) fn key_operator(
     // Different enums can't be compared.
     let (fk, pk) = if f.ty.oid == t.ty.oid && types::enums::is_enum(f.ty.oid) {
         (types::oids::ANYENUM, types::oids::ANYENUM)
+    } else if types::row_types::is_row(f.ty.oid) && types::row_types::is_row(t.ty.oid) {
+        (types::oids::RECORD, types::oids::RECORD)
     } else {
         (plain(f.ty.oid), plain(t.ty.oid))
     };

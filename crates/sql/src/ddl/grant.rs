@@ -420,6 +420,9 @@ impl Ddl<'_> {
 fn kind_of(table: &Table) -> Result<On> {
     match table.kind {
         RelationKind::Index => bail!(WRONG_OBJECT_TYPE, "\"{}\" is an index", table.name),
+        RelationKind::Composite => {
+            bail!(WRONG_OBJECT_TYPE, "\"{}\" is a composite type", table.name)
+        }
         RelationKind::Sequence => Ok(On::Sequence),
         _ => Ok(On::Table),
     }

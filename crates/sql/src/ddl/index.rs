@@ -95,7 +95,7 @@ impl Ddl<'_> {
         let check = |table: &Table| {
             if !matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView) {
                 let what = match table.kind {
-                    RelationKind::Index => "open",
+                    RelationKind::Index | RelationKind::Composite => "open",
                     _ => "create index on",
                 };
                 return Err(SqlError::new(
@@ -662,6 +662,7 @@ pub fn opclass(ty: TypeRef, named: Option<&[String]>) -> Result<Oid> {
         types::oids::VARCHAR => types::oids::TEXT,
         types::oids::CIDR => types::oids::INET,
         t if types::enums::is_enum(t) => types::oids::ANYENUM,
+        t if types::row_types::is_row(t) => types::oids::RECORD,
         other => other,
     };
     if let Some(named) = named {

@@ -74,7 +74,10 @@ impl Pattern {
 pub(super) fn check_source(table: &Table) -> Result<()> {
     if matches!(
         table.kind,
-        RelationKind::Table | RelationKind::View | RelationKind::MaterializedView
+        RelationKind::Table
+            | RelationKind::View
+            | RelationKind::MaterializedView
+            | RelationKind::Composite
     ) {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use crate::parse::utility::RoleName;
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
 use engine::catalog::bootstrap::acl;
+use engine::catalog::load::RowSource;
 use engine::catalog::model::CatalogView;
 use engine::catalog::rows::Row;
 use txn::LockMode;
@@ -34,20 +35,26 @@ const OWNED: [Owned; 6] = [
 ];
 
 impl Owned {
-    /// Is it an object by itself? Indexes and TOAST tables are their tables' owners', row and array types go with what they are of.
-    fn counts(&self, row: &Row) -> bool {
+    /// Is it an object by itself? Indexes and TOAST tables are their tables' owners', row and array types go with what they are of, and
+    /// composite types are types.
+    fn counts(&self, catalogs: &dyn RowSource, row: &Row) -> Result<bool> {
         match self.catalog {
-            "pg_class" => !matches!(row.char("relkind"), b'i' | b'I' | b't'),
-            "pg_type" => matches!(row.char("typtype"), b'e' | b'd'),
-            _ => true,
+            "pg_class" => Ok(!matches!(row.char("relkind"), b'i' | b'I' | b't' | b'c')),
+            "pg_type" => super::composites::is_object(catalogs, row),
+            _ => Ok(true),
         }
     }
 
     fn rows(&self, state: &SessionState, role: Oid) -> Result<Vec<Row>> {
         let txn = state.txn()?;
-        let mut rows = state.catalog.rows(&txn).scan(self.catalog)?;
-        rows.retain(|row| row.oid(self.owner) == role && self.counts(row));
-        Ok(rows)
+        let catalogs = state.catalog.rows(&txn);
+        let mut found = Vec::new();
+        for row in catalogs.scan(self.catalog)? {
+            if row.oid(self.owner) == role && self.counts(&catalogs, &row)? {
+                found.push(row);
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -181,6 +188,12 @@ impl Ddl<'_> {
                 None => Ok(()),
             };
         }
+        if owned.catalog == "pg_type"
+            && let Some(table) = self.relation_of_composite(&row)?
+        {
+            return self.give_relation(&table, to);
+        }
+        let state = self.state();
         if let Some(column) = owned.acl {
             let (old, new) = super::grant::owner_names(state, row.oid(owned.owner), to)?;
             super::grant::hand_over(&mut row, column, &old, &new);

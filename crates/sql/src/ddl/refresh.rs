@@ -31,6 +31,12 @@ impl Ddl<'_> {
         with_data: bool,
     ) -> Result<()> {
         let check = |view: &Table| {
+            if !matches!(
+                view.kind,
+                RelationKind::Table | RelationKind::MaterializedView | RelationKind::Toast
+            ) {
+                bail!(WRONG_OBJECT_TYPE, "\"{}\" is not a table or materialized view", view.name);
+            }
             crate::acl::check_table(self.state(), view, crate::acl::MAINTAIN, Oid::INVALID)?;
             if view.kind != RelationKind::MaterializedView {
                 bail!(FEATURE_NOT_SUPPORTED, "\"{}\" is not a materialized view", view.name);

@@ -119,12 +119,18 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
         RelationKind::Sequence => Made::Sequence,
         _ => Made::Relation,
     };
+    // Those of a composite type are its type's.
+    let is_composite = new.kind == RelationKind::Composite;
+    let privileges = match is_composite {
+        true => Datum::Null,
+        false => default_acl::of_new(state, made, new.owner, new.namespace)?,
+    };
     let row = class_row(oid, &new.name, new.namespace, new.owner, new.kind, new.persistence)
-        .set("relacl", default_acl::of_new(state, made, new.owner, new.namespace)?)
+        .set("relacl", privileges)
         .oid("reltype", row_type)
         .oid("relam", if has_ages { HEAP_AM } else { Oid(0) })
         .oid("relfilenode", Oid(file_number))
-        .set("reltuples", Datum::Float4(if has_storage { -1.0 } else { 0.0 }))
+        .set("reltuples", Datum::Float4(-1.0))
         .oid("reltoastrelid", toast)
         .int("relnatts", i64::try_from(new.columns.len()).unwrap_or(0))
         .set("reloptions", options_array(&new.options))
@@ -145,12 +151,10 @@ pub fn create(state: &SessionState, new: &NewRelation) -> Result<Oid> {
         }
     }
     not_null::note_all(state, oid, &new.columns)?;
-    depend::record(
-        state,
-        Object::relation(oid),
-        Object::of("pg_namespace", new.namespace),
-        Kind::Normal,
-    )?;
+    if !is_composite {
+        let (relation, schema) = (Object::relation(oid), Object::of("pg_namespace", new.namespace));
+        depend::record(state, relation, schema, Kind::Normal)?;
+    }
     state.fates.borrow_mut().made(oid);
     state.catalog.changed_named(oid, &new.name);
     Ok(oid)

@@ -89,9 +89,13 @@ impl Ddl<'_> {
             {
                 super::check_schema_create(self.state(), table.namespace, &table.namespace_name)?;
             }
-            // ALTER INDEX renames tables too, and ALTER TABLE indexes, as in PostgreSQL.
-            if !matches!(statement.kind, ObjectKind::Index | ObjectKind::Table) {
-                super::alter::check_kind(statement.kind, table)?;
+            match statement.kind {
+                // ALTER INDEX renames tables too, and ALTER TABLE indexes, as in PostgreSQL.
+                ObjectKind::Index | ObjectKind::Table => super::alter::refuse_composite(table)?,
+                kind => super::alter::check_kind(kind, table)?,
+            }
+            if table.kind == RelationKind::Composite {
+                super::enums::lock_type(self.state(), table.row_type, LockMode::AccessExclusive)?;
             }
             Ok(())
         };
@@ -139,7 +143,7 @@ impl Ddl<'_> {
         }
     }
 
-    fn rename_relation(&mut self, table: &Arc<Table>, new: &str) -> Result<()> {
+    pub(super) fn rename_relation(&mut self, table: &Arc<Table>, new: &str) -> Result<()> {
         let state = self.state();
         let txn = state.txn()?;
         if state.catalog.relation_oid(&txn, table.namespace, new)?.is_some() {

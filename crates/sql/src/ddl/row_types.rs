@@ -1,12 +1,14 @@
-//! Row types of relations and the array types over them, as `pg_type` has them; what uses them; and names of types that make way.
+//! Row types of relations, composite types among them, and the array types over them, as `pg_type` has them; what uses them; and names of types that make way.
 //!
 //! # Invariants
 //! A relation that has a row type has an array type over it, whose OID follows from the row type's ([`types::row_types`]). Only a row type
 //! that is older than such array types may lack one: it gets it when a column is of it.
 
 use super::Ddl;
+use super::default_acl::{self, Made};
 use super::depend::{self, Kind, Object};
 use super::enums::{array_name, array_row, type_row};
+use super::field_places;
 use super::relation::NewRelation;
 use crate::session::SessionState;
 use base::{Oid, Result, SqlError, SqlState, bail};
@@ -42,11 +44,17 @@ pub(super) fn create(state: &SessionState, new: &NewRelation, relation: Oid) -> 
             .into());
     }
     let (oid, array) = new_oids(state)?;
+    let is_composite = new.kind == RelationKind::Composite;
+    let privileges = match is_composite {
+        true => default_acl::of_new(state, Made::Type, new.owner, new.namespace)?,
+        false => Datum::Null,
+    };
     let row = NewRow::of("pg_type")
         .oid("oid", oid)
         .text("typname", &new.name)
         .oid("typnamespace", new.namespace)
         .oid("typowner", new.owner)
+        .set("typacl", privileges)
         .int("typlen", -1)
         .char("typtype", b'c')
         .char("typcategory", b'C')
@@ -63,7 +71,14 @@ pub(super) fn create(state: &SessionState, new: &NewRelation, relation: Oid) -> 
         .int("typtypmod", -1);
     let txn = state.txn()?;
     state.catalog.rows(&txn).insert(&row)?;
-    depend::record(state, Object::of("pg_type", oid), Object::relation(relation), Kind::Internal)?;
+    let (ty, relation) = (Object::of("pg_type", oid), Object::relation(relation));
+    if is_composite {
+        depend::record(state, relation, ty, Kind::Internal)?;
+        let schema = Object::of("pg_namespace", new.namespace);
+        depend::record(state, ty, schema, Kind::Normal)?;
+    } else {
+        depend::record(state, ty, relation, Kind::Internal)?;
+    }
     create_array(state, oid, array, &new.name, new.namespace, new.owner)?;
     Ok(oid)
 }
@@ -231,6 +246,12 @@ impl Ddl<'_> {
     pub(super) fn check_row_type_unused(&self, table: &Table) -> Result<()> {
         match self.row_type_user(table)? {
             None => Ok(()),
+            Some((user, column)) if table.kind == RelationKind::Composite => bail!(
+                FEATURE_NOT_SUPPORTED,
+                "cannot alter type \"{}\" because column \"{}.{column}\" uses it",
+                table.name,
+                user.name
+            ),
             Some((user, column)) => bail!(
                 FEATURE_NOT_SUPPORTED,
                 "cannot alter table \"{}\" because column \"{}.{column}\" uses its row type",
@@ -240,15 +261,24 @@ impl Ddl<'_> {
         }
     }
 
-    /// The table's rows have other columns, or names, from now on: descriptions of the tables whose columns hold such say so.
+    /// The table's rows have more columns, or other names, from now on: descriptions of the tables whose columns hold such say so, and so
+    /// does what makes them in stored expressions.
     pub(super) fn rows_have_changed(&self, table: &Table) -> Result<()> {
-        if self.row_type_user(table)?.is_some() {
+        if !table.row_type.is_valid() {
+            return Ok(());
+        }
+        let mut changed = self.row_type_user(table)?.is_some();
+        let table = self.described(table.oid)?;
+        for user in self.dependents_of_rows(table.row_type)?.iter().filter(|user| user.sub == 0) {
+            changed |= field_places::widen(self.state(), *user, &table)?;
+        }
+        if changed {
             self.state().catalog.changed(Oid::INVALID);
         }
         Ok(())
     }
 
-    /// A stored column of the table's row type, of an array of it, or of rows of a view that have such columns.
+    /// A stored column of the table's row type, of an array of it, or of rows of a view or composite type that have such columns.
     pub(super) fn row_type_user(&self, table: &Table) -> Result<Option<(Arc<Table>, String)>> {
         if !table.row_type.is_valid() {
             return Ok(None);
@@ -258,14 +288,12 @@ impl Ddl<'_> {
         let mut at = 0;
         while let Some(&ty) = types.get(at) {
             at += 1;
-            // PostgreSQL comes upon the array first.
-            for ty in [array_of(ty), Some(ty)].into_iter().flatten() {
-                if let Some(user) = self.stored_column_of(ty)? {
-                    return Ok(Some(user));
-                }
-                let is_of = |view: &Table| view.columns.iter().any(|c| c.ty.oid == ty);
-                types.extend(views.extract_if(.., |view| is_of(view)).map(|view| view.row_type));
+            if let Some(user) = self.stored_column_of(ty, &mut Vec::new())? {
+                return Ok(Some(user));
             }
+            let is_of = |own: Oid| own == ty || Some(own) == array_of(ty);
+            let has = |view: &Table| view.columns.iter().any(|c| is_of(c.ty.oid));
+            types.extend(views.extract_if(.., |view| has(view)).map(|view| view.row_type));
         }
         Ok(None)
     }
@@ -301,20 +329,36 @@ impl Ddl<'_> {
         Ok(found)
     }
 
-    /// A column of the type in a relation that stores rows.
-    fn stored_column_of(&self, ty: Oid) -> Result<Option<(Arc<Table>, String)>> {
+    /// A column of the row type, or of an array of it, in a relation that stores rows, be it within rows of a composite type. It is the one
+    /// that PostgreSQL comes upon first, which goes by when things came to depend on the type: its array did at once.
+    fn stored_column_of(
+        &self,
+        row_type: Oid,
+        seen: &mut Vec<Oid>,
+    ) -> Result<Option<(Arc<Table>, String)>> {
+        if seen.contains(&row_type) {
+            return Ok(None);
+        }
+        seen.push(row_type);
         let class = |name| engine::catalog::defs::by_name(name).oid;
-        let key = [("refclassid", Datum::Oid(class("pg_type"))), ("refobjid", Datum::Oid(ty))];
         let txn = self.state().txn()?;
-        for row in self.state().catalog.rows(&txn).find("pg_depend", &key)? {
-            if row.oid("classid") != class("pg_class") || row.i32("objsubid") == 0 {
-                continue;
-            }
-            let user = self.described(row.oid("objid"))?;
-            let column = user.columns.iter().find(|c| c.number == row.i32("objsubid"));
-            if let Some(column) = column.filter(|_| user.storage.is_some()) {
-                let column = column.name.clone();
-                return Ok(Some((user, column)));
+        let rows = self.state().catalog.rows(&txn);
+        for ty in [array_of(row_type), Some(row_type)].into_iter().flatten() {
+            let key = [("refclassid", Datum::Oid(class("pg_type"))), ("refobjid", Datum::Oid(ty))];
+            for row in rows.find("pg_depend", &key)? {
+                if row.oid("classid") != class("pg_class") || row.i32("objsubid") == 0 {
+                    continue;
+                }
+                let user = self.described(row.oid("objid"))?;
+                let column = user.columns.iter().find(|c| c.number == row.i32("objsubid"));
+                if user.kind == RelationKind::Composite {
+                    if let Some(within) = self.stored_column_of(user.row_type, seen)? {
+                        return Ok(Some(within));
+                    }
+                } else if let Some(column) = column.filter(|_| user.storage.is_some()) {
+                    let column = column.name.clone();
+                    return Ok(Some((user, column)));
+                }
             }
         }
         Ok(None)

@@ -317,8 +317,9 @@ impl Ddl<'_> {
             | ObjectKind::Sequence => {
                 let check = |table: &Table| {
                     // ALTER TABLE may be said of any of them.
-                    if kind != ObjectKind::Table {
-                        super::alter::check_kind(kind, table)?;
+                    match kind {
+                        ObjectKind::Table => super::alter::refuse_composite(table)?,
+                        _ => super::alter::check_kind(kind, table)?,
                     }
                     crate::acl::check_owner(self.state(), table)
                 };

@@ -9,17 +9,18 @@
 //! rewritten.
 //!
 //! # Differs from PostgreSQL
-//! There rows stay as they are, and are read without what has gone. What expressions make of rows follows there, too: here such a column
-//! stays while a stored expression makes rows of its table.
+//! There rows stay as they are, and are read without what has gone. What makes rows follows there, too: here such a column stays while a
+//! stored expression makes rows of its table otherwise than by ROW(…).
 
-use super::depend::Object;
+use super::depend::{Kind, Object};
 use super::{Ddl, drop, enums, field_places, rewrite};
 use crate::plan::query_walk::{Visitor, visit};
 use crate::query::{Query, RteKind};
 use crate::session::Session;
 use base::{Oid, Result, bail};
 use engine::catalog::load::{RowSource, stored_expr};
-use engine::catalog::model::{CatalogView, RelationPersistence, Table};
+use engine::catalog::model::{CatalogView, RelationKind, RelationPersistence, Table};
+use engine::catalog::rows::Row;
 use engine::catalog::stored::from_text;
 use expr::Expr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,8 +34,8 @@ use types::row_types::{RowShape, array_of};
 pub(super) struct Shrinking {
     /// Row types, and the places of their fields that go, the last first.
     gone: Vec<(Oid, Vec<usize>)>,
-    /// What may take fields of such rows in its expressions.
-    users: Vec<Object>,
+    /// What may take fields of such rows in its expressions, or make such rows.
+    users: BTreeSet<Object>,
     /// Relations, with what the rows are like that their columns hold.
     holders: BTreeMap<Oid, Vec<Option<Arc<RowShape>>>>,
 }
@@ -76,7 +77,7 @@ impl Ddl<'_> {
             }
             enums::lock_type(state, table.row_type, LockMode::AccessExclusive)?;
             let spread = self.spread_of(&table)?;
-            self.check_no_rows_are_made(&table, &spread.types, going)?;
+            self.check_no_rows_are_made(&table, &spread.types, going, false)?;
             for holder in spread.holders {
                 if !going.contains(&Object::relation(holder))
                     && let Some(shapes) = self.shapes_in(&table, holder)?
@@ -84,8 +85,10 @@ impl Ddl<'_> {
                     shrinking.holders.insert(holder, shapes);
                 }
             }
-            let users = field_places::users(state, table.oid)?;
-            shrinking.users.extend(users.into_iter().filter(|user| !going.contains(user)));
+            let mut users = field_places::users(state, table.oid)?;
+            users.extend(self.dependents_of_rows(table.row_type)?);
+            users.retain(|user| user.sub == 0 && !going.contains(user));
+            shrinking.users.extend(users);
             let there = table.columns.iter().filter(|c| !c.dropped).enumerate();
             let places = there.filter(|(_, c)| numbers.contains(&c.number)).map(|(at, _)| at);
             let mut places: Vec<usize> = places.collect();
@@ -188,14 +191,20 @@ impl Ddl<'_> {
     }
 
     /// What is of a row type, or of an array of it, or says so in an expression: columns, and other objects.
-    fn dependents_of_rows(&self, ty: Oid) -> Result<Vec<Object>> {
+    pub(super) fn dependents_of_rows(&self, ty: Oid) -> Result<Vec<Object>> {
         let class = |name| engine::catalog::defs::by_name(name).oid;
         let txn = self.state().txn()?;
         let rows = self.state().catalog.rows(&txn);
         let mut found = Vec::new();
         for ty in [Some(ty), array_of(ty)].into_iter().flatten() {
             let key = [("refclassid", Datum::Oid(class("pg_type"))), ("refobjid", Datum::Oid(ty))];
-            found.extend(rows.find("pg_depend", &key)?.iter().map(|r| Object {
+            // A composite type's relation is a part of it.
+            let is_part = |r: &&Row| {
+                r.oid("classid") == class("pg_class")
+                    && r.char("deptype") == Kind::Internal.letter()
+            };
+            let noted = rows.find("pg_depend", &key)?;
+            found.extend(noted.iter().filter(|r| !is_part(r)).map(|r| Object {
                 class: r.oid("classid"),
                 oid: r.oid("objid"),
                 sub: r.i32("objsubid"),
@@ -214,39 +223,60 @@ impl Ddl<'_> {
         found.first().map_or(Ok(None), |row| self.state().table_by_oid(row.oid("ev_class")))
     }
 
-    /// Stored expressions make rows with as many fields as there were when they were written.
+    /// Fails if a stored expression makes rows of the table's type, be it within others.
     ///
     /// # Errors
     /// `0A000`
-    fn check_no_rows_are_made(&self, table: &Table, types: &[Oid], going: &[Object]) -> Result<()> {
+    pub(super) fn check_makes_no_rows(&self, table: &Table) -> Result<()> {
+        let spread = self.spread_of(table)?;
+        self.check_no_rows_are_made(table, &spread.types, &[], true)
+    }
+
+    /// Stored expressions make rows with as many fields as there were when they were written. Of those that name each field one may go
+    /// ([`field_places`]), but none is `retyped`.
+    ///
+    /// # Errors
+    /// `0A000`
+    fn check_no_rows_are_made(
+        &self,
+        table: &Table,
+        types: &[Oid],
+        going: &[Object],
+        retyped: bool,
+    ) -> Result<()> {
         for ty in types {
             for user in self.dependents_of_rows(*ty)? {
                 let owner = drop::owner_of_rule(self.state(), user)?;
                 if user.sub != 0
                     || [user, owner].iter().any(|o| going.contains(o))
-                    || !self.makes_rows(user, types)?
+                    || !self.makes_rows(user, types, retyped)?
                 {
                     continue;
                 }
+                let (name, user) = (&table.name, drop::describe(self.state(), owner)?);
+                if table.kind == RelationKind::Composite {
+                    bail!(
+                        FEATURE_NOT_SUPPORTED,
+                        "cannot alter type \"{name}\" because {user} uses it"
+                    );
+                }
                 bail!(
                     FEATURE_NOT_SUPPORTED,
-                    "cannot alter table \"{}\" because {} uses its row type",
-                    table.name,
-                    drop::describe(self.state(), owner)?
+                    "cannot alter table \"{name}\" because {user} uses its row type"
                 );
             }
         }
         Ok(())
     }
 
-    fn makes_rows(&self, user: Object, types: &[Oid]) -> Result<bool> {
+    fn makes_rows(&self, user: Object, types: &[Oid], retyped: bool) -> Result<bool> {
         let txn = self.state().txn()?;
         let rows = self.state().catalog.rows(&txn);
         let stored = |catalog: &str, column: &str| -> Result<Option<String>> {
             let found = rows.find(catalog, &[("oid", Datum::Oid(user.oid))])?;
             Ok(found.first().map(|row| row.text(column).to_owned()))
         };
-        let mut makers = Makers { types, found: false };
+        let mut makers = Makers { types, retyped, found: false };
         match engine::catalog::defs::by_oid(user.class).map_or("", |def| def.name) {
             // An array type, or what is over the type.
             "pg_type" => return Ok(false),
@@ -267,16 +297,27 @@ impl Ddl<'_> {
     }
 }
 
+/// A row, or an array with one?
+fn has_rows(value: &Datum) -> bool {
+    match value {
+        Datum::Array(array) => array.elements.iter().any(has_rows),
+        value => !value.is_null(),
+    }
+}
+
 /// Looks for what makes rows of some types, or arrays of them.
 struct Makers<'a> {
     types: &'a [Oid],
+    /// ROW(…) counts, too.
+    retyped: bool,
     found: bool,
 }
 
 impl Makers<'_> {
     fn note(&mut self, e: &Expr) {
         let makes = match e {
-            Expr::Const(c) => !c.value.is_null(),
+            Expr::Const(c) => has_rows(&c.value),
+            Expr::Relabel { arg, .. } if matches!(**arg, Expr::Row { .. }) => self.retyped,
             _ => super::depend::names_type(e),
         };
         self.found |= makes && self.is_of(e.ty().oid);

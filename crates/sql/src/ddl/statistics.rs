@@ -159,7 +159,7 @@ fn check_kind(table: &Table) -> Result<()> {
         RelationKind::Sequence => "sequences",
         RelationKind::View => "views",
         RelationKind::Toast => "TOAST tables",
-        _ => "such relations",
+        RelationKind::Composite => "composite types",
     };
     let text = format!("cannot define statistics for relation \"{}\"", table.name);
     Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)

@@ -253,6 +253,10 @@ impl Ddl<'_> {
                     // It stays what it is until all of it is copied.
                     let found = self.relation_locked(like, LockMode::AccessShare, &|source| {
                         super::like::check_source(source)?;
+                        // A type is used, not read.
+                        if source.kind == RelationKind::Composite {
+                            return Ok(());
+                        }
                         let wanted = crate::acl::SELECT;
                         crate::acl::check_table(self.state(), source, wanted, Oid::INVALID)
                     });

@@ -77,18 +77,18 @@ pub fn is_temporary(schema: &str) -> bool {
     schema == "pg_temp" || schema.starts_with("pg_temp_") || schema.starts_with("pg_toast_temp_")
 }
 
-/// Drops everything in a temporary schema: relations, and what goes with them.
+/// Drops everything in a temporary schema: relations and composite types, and what goes with them.
 fn empty(state: &SessionState, namespace: Oid) -> Result<()> {
     let txn = state.txn()?;
     let schema = Object::of("pg_namespace", namespace);
-    let relations = Object::relation(Oid::INVALID).class;
+    let kinds = [Object::relation(Oid::INVALID).class, Object::of("pg_type", Oid::INVALID).class];
     // Not by `pg_class`, which has no index on what schema a relation is in.
     let key = [("refclassid", Datum::Oid(schema.class)), ("refobjid", Datum::Oid(namespace))];
     let found = state.catalog.rows(&txn).find("pg_depend", &key)?;
     let objects: Vec<_> = found
         .iter()
-        .filter(|r| r.oid("classid") == relations)
-        .map(|r| Object::relation(r.oid("objid")))
+        .filter(|r| kinds.contains(&r.oid("classid")))
+        .map(|r| Object { class: r.oid("classid"), oid: r.oid("objid"), sub: 0 })
         .collect();
     if objects.is_empty() {
         return Ok(());

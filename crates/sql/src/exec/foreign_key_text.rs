@@ -46,6 +46,7 @@ fn operand(ty: Oid) -> Oid {
         _ if ty == oids::VARCHAR => oids::TEXT,
         _ if ty == oids::CIDR => oids::INET,
         _ if types::enums::is_enum(ty) => oids::ANYENUM,
+        _ if types::row_types::is_row(ty) => oids::RECORD,
         Some(info) if info.is_array() => oids::ANYARRAY,
         _ => ty,
     }

@@ -313,6 +313,7 @@ pub(crate) fn operators(ty: Oid) -> (Oid, Oid) {
     let ty = match ty {
         types::oids::VARCHAR => types::oids::TEXT,
         t if types::enums::is_enum(t) => types::oids::ANYENUM,
+        t if types::row_types::is_row(t) => types::oids::RECORD,
         t => t,
     };
     match types::registry::default_btree_class(ty) {

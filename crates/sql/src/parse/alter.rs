@@ -110,7 +110,7 @@ impl Parser<'_> {
         self.part_renamed(kind, kind, if_exists, name, part)
     }
 
-    fn part_renamed(
+    pub(super) fn part_renamed(
         &mut self,
         kind: ObjectKind,
         of: ObjectKind,

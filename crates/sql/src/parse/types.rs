@@ -1,9 +1,9 @@
-//! CREATE TYPE and ALTER TYPE: of enums. CREATE DOMAIN and ALTER DOMAIN.
+//! CREATE TYPE and ALTER TYPE: of enums and composite types. CREATE DOMAIN and ALTER DOMAIN.
 
 use super::parser::Parser;
 use super::utility::{
-    AlterDomain, AlterDomainAction, AlterEnum, AlterEnumAction, ColumnConstraintKind, ColumnDef,
-    CreateDomain, ObjectKind, UtilityStatement as U,
+    AlterDomain, AlterDomainAction, AlterEnum, AlterEnumAction, AlterTable, AlterTableAction as A,
+    ColumnConstraintKind, ColumnDef, CreateDomain, ObjectKind, UtilityStatement as U,
 };
 use base::Result;
 
@@ -12,13 +12,51 @@ impl Parser<'_> {
     pub fn create_type(&mut self) -> Result<U> {
         self.expect("type")?;
         let name = self.any_object_name()?;
+        if self.is("as") && self.is_op_at(1, "(") {
+            self.skip(2);
+            let attributes = if self.is_op(")") { Vec::new() } else { self.list(Self::attribute)? };
+            self.expect_op(")")?;
+            return Ok(U::CreateComposite { name, attributes });
+        }
         if !self.accept_all(&["as", "enum"]) {
-            return self.unsupported("CREATE TYPE other than AS ENUM");
+            return self.unsupported("CREATE TYPE other than AS ENUM or AS (...)");
         }
         self.expect_op("(")?;
         let labels = if self.is_op(")") { Vec::new() } else { self.list(Self::string)? };
         self.expect_op(")")?;
         Ok(U::CreateEnum { name, labels })
+    }
+
+    /// An attribute of a composite type.
+    fn attribute(&mut self) -> Result<ColumnDef> {
+        let loc = self.loc();
+        let name = self.name()?;
+        let ty = self.type_name()?;
+        let collation = if self.accept("collate") { Some(self.collation_name()?) } else { None };
+        let (storage, compression, constraints) = (None, None, Vec::new());
+        Ok(ColumnDef { name, ty, collation, storage, compression, constraints, loc })
+    }
+
+    /// What is done to an attribute. CASCADE would reach tables OF the type, and only DROP reaches more.
+    fn attribute_action(&mut self) -> Result<A> {
+        if self.accept_all(&["add", "attribute"]) {
+            let column = self.attribute()?;
+            self.cascade();
+            return Ok(A::AddColumn { if_not_exists: false, column });
+        }
+        if self.accept_all(&["drop", "attribute"]) {
+            let if_exists = self.if_exists();
+            let column = self.name()?;
+            return Ok(A::DropColumn { if_exists, column, cascade: self.cascade() });
+        }
+        self.expect_all(&["alter", "attribute"])?;
+        let column = self.name()?;
+        self.accept_all(&["set", "data"]);
+        self.expect("type")?;
+        let ty = self.type_name()?;
+        let collation = if self.accept("collate") { Some(self.collation_name()?) } else { None };
+        self.cascade();
+        Ok(A::AlterType { column, ty, collation, using: None })
     }
 
     /// After ALTER TYPE.
@@ -43,6 +81,19 @@ impl Parser<'_> {
             self.expect("to")?;
             let action = AlterEnumAction::RenameValue { old, new: self.string()? };
             return Ok(U::AlterEnum(Box::new(AlterEnum { name, action })));
+        }
+        if self.is_any(&["add", "drop", "alter"]) && self.is_at(1, "attribute") {
+            let actions = self.list(Self::attribute_action)?;
+            let (if_exists, only) = (false, false);
+            let altered = AlterTable { kind, if_exists, only, name, actions };
+            return Ok(U::AlterTable(Box::new(altered)));
+        }
+        if self.accept_all(&["rename", "attribute"]) {
+            let part = Some(self.name()?);
+            self.expect("to")?;
+            let renamed = self.part_renamed(ObjectKind::Column, kind, false, name, part)?;
+            self.cascade();
+            return Ok(renamed);
         }
         if self.accept_all(&["rename", "to"]) {
             return self.renamed(kind, false, name, None);

@@ -71,6 +71,11 @@ pub enum UtilityStatement {
         labels: Vec<String>,
     },
     AlterEnum(Box<AlterEnum>),
+    /// CREATE TYPE … AS (…)
+    CreateComposite {
+        name: ObjectName,
+        attributes: Vec<ColumnDef>,
+    },
     CreateDomain(Box<CreateDomain>),
     AlterDomain(Box<AlterDomain>),
     CreateStatistics(Box<CreateStatistics>),

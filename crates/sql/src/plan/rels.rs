@@ -268,6 +268,7 @@ pub(crate) fn base_type(t: Oid) -> Oid {
         t if types::io::is_oid_like(t) => oids::OID,
         t if types::registry::type_info(t).is_some_and(types::TypeInfo::is_array) => oids::ANYARRAY,
         t if types::enums::is_enum(t) => oids::ANYENUM,
+        t if types::row_types::is_row(t) => oids::RECORD,
         t => t,
     }
 }

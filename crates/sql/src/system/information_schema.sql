@@ -569,21 +569,81 @@ CREATE VIEW information_schema.view_routine_usage AS
          NULL::name AS specific_name WHERE false;
 
 CREATE VIEW information_schema.user_defined_types AS
-  SELECT NULL::name AS user_defined_type_catalog, NULL::name AS user_defined_type_schema,
-         NULL::name AS user_defined_type_name, NULL::varchar AS user_defined_type_category,
-         NULL::varchar(3) AS is_instantiable, NULL::varchar(3) AS is_final,
-         NULL::varchar AS ordering_form, NULL::varchar AS ordering_category,
-         NULL::name AS ordering_routine_catalog, NULL::name AS ordering_routine_schema,
-         NULL::name AS ordering_routine_name, NULL::varchar AS reference_type,
-         NULL::varchar AS data_type, NULL::int AS character_maximum_length,
-         NULL::int AS character_octet_length, NULL::name AS character_set_catalog,
-         NULL::name AS character_set_schema, NULL::name AS character_set_name,
-         NULL::name AS collation_catalog, NULL::name AS collation_schema,
-         NULL::name AS collation_name, NULL::int AS numeric_precision,
-         NULL::int AS numeric_precision_radix, NULL::int AS numeric_scale,
-         NULL::int AS datetime_precision, NULL::varchar AS interval_type,
-         NULL::int AS interval_precision, NULL::name AS source_dtd_identifier,
-         NULL::name AS ref_dtd_identifier WHERE false;
+  SELECT current_database()::name AS user_defined_type_catalog,
+         n.nspname AS user_defined_type_schema, c.relname AS user_defined_type_name,
+         'STRUCTURED'::varchar AS user_defined_type_category, 'YES'::varchar(3) AS is_instantiable,
+         NULL::varchar(3) AS is_final, NULL::varchar AS ordering_form,
+         NULL::varchar AS ordering_category, NULL::name AS ordering_routine_catalog,
+         NULL::name AS ordering_routine_schema, NULL::name AS ordering_routine_name,
+         NULL::varchar AS reference_type, NULL::varchar AS data_type,
+         NULL::int AS character_maximum_length, NULL::int AS character_octet_length,
+         NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
+         NULL::name AS character_set_name, NULL::name AS collation_catalog,
+         NULL::name AS collation_schema, NULL::name AS collation_name,
+         NULL::int AS numeric_precision, NULL::int AS numeric_precision_radix,
+         NULL::int AS numeric_scale, NULL::int AS datetime_precision,
+         NULL::varchar AS interval_type, NULL::int AS interval_precision,
+         NULL::name AS source_dtd_identifier, NULL::name AS ref_dtd_identifier
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_type t ON t.typrelid = c.oid
+   WHERE c.relkind = 'c'
+     AND (pg_has_role(t.typowner, 'USAGE') OR has_type_privilege(t.oid, 'USAGE'));
+
+CREATE VIEW information_schema.attributes AS
+  SELECT current_database()::name AS udt_catalog, n.nspname AS udt_schema, c.relname AS udt_name,
+         a.attname AS attribute_name, a.attnum::int AS ordinal_position,
+         NULL::varchar AS attribute_default,
+         CASE WHEN t.typtype = 'd' AND t.typnotnull THEN 'NO' ELSE 'YES' END::varchar(3)
+           AS is_nullable,
+         CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN 'ARRAY'
+              WHEN tn.nspname = 'pg_catalog' THEN format_type(t.oid, NULL)
+              ELSE 'USER-DEFINED' END::varchar AS data_type,
+         CASE WHEN y.type IN (1042, 1043) AND y.mod >= 0 THEN y.mod - 4
+              WHEN y.type IN (1560, 1562) AND y.mod >= 0 THEN y.mod END
+           AS character_maximum_length,
+         CASE WHEN y.type = 25 THEN 1073741824
+              WHEN y.type IN (1042, 1043) THEN
+                CASE WHEN y.mod < 0 THEN 1073741824 ELSE (y.mod - 4) * 4 END END
+           AS character_octet_length,
+         NULL::name AS character_set_catalog, NULL::name AS character_set_schema,
+         NULL::name AS character_set_name,
+         CASE WHEN l.oid IS NOT NULL THEN current_database() END::name AS collation_catalog,
+         CASE WHEN l.oid IS NOT NULL THEN 'pg_catalog' END::name AS collation_schema,
+         l.collname AS collation_name,
+         CASE y.type WHEN 21 THEN 16 WHEN 23 THEN 32 WHEN 20 THEN 64 WHEN 700 THEN 24
+              WHEN 701 THEN 53
+              WHEN 1700 THEN CASE WHEN y.mod >= 0 THEN ((y.mod - 4) >> 16) & 65535 END END
+           AS numeric_precision,
+         CASE WHEN y.type IN (20, 21, 23, 700, 701) THEN 2 WHEN y.type = 1700 THEN 10 END
+           AS numeric_precision_radix,
+         CASE WHEN y.type IN (20, 21, 23) THEN 0
+              WHEN y.type = 1700 AND y.mod >= 0 THEN (y.mod - 4) & 65535 END
+           AS numeric_scale,
+         CASE WHEN y.type = 1082 THEN 0
+              WHEN y.type IN (1083, 1114, 1184, 1266) THEN
+                CASE WHEN y.mod < 0 THEN 6 ELSE y.mod END
+              WHEN y.type = 1186 THEN
+                CASE WHEN y.mod < 0 OR y.mod & 65535 = 65535 THEN 6 ELSE y.mod & 65535 END END
+           AS datetime_precision,
+         NULL::varchar AS interval_type, NULL::int AS interval_precision,
+         current_database()::name AS attribute_udt_catalog, tn.nspname AS attribute_udt_schema,
+         t.typname AS attribute_udt_name, NULL::name AS scope_catalog,
+         NULL::name AS scope_schema, NULL::name AS scope_name, NULL::int AS maximum_cardinality,
+         a.attnum::text::name AS dtd_identifier,
+         'NO'::varchar(3) AS is_derived_reference_attribute
+    FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_type t ON t.oid = a.atttypid
+    JOIN pg_namespace tn ON tn.oid = t.typnamespace
+    CROSS JOIN LATERAL (SELECT CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END,
+                               CASE t.typtype WHEN 'd' THEN t.typtypmod ELSE a.atttypmod END)
+      y (type, mod)
+    LEFT JOIN pg_collation l ON l.oid = a.attcollation AND l.collname <> 'default'
+   WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind = 'c'
+     AND (pg_has_role(c.relowner, 'USAGE') OR has_type_privilege(c.reltype, 'USAGE'));
+
 CREATE VIEW information_schema.column_column_usage AS
   SELECT DISTINCT current_database()::name AS table_catalog, n.nspname AS table_schema,
          c.relname AS table_name, o.attname AS column_name, g.attname AS dependent_column
@@ -612,12 +672,13 @@ CREATE VIEW information_schema.element_types AS
          NULL::name AS scope_catalog, NULL::name AS scope_schema, NULL::name AS scope_name,
          NULL::int AS maximum_cardinality, ('a' || x.part)::name AS dtd_identifier
     FROM (SELECT cn.nspname AS object_schema, c.relname AS object_name,
-                 CASE WHEN c.relkind = 'v' THEN 'VIEW' ELSE 'TABLE' END AS object_type,
+                 CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'c' THEN 'USER-DEFINED TYPE' ELSE 'TABLE' END
+                   AS object_type,
                  a.attnum::text::name AS part, a.atttypid AS type, c.relowner AS owner
             FROM pg_attribute a
             JOIN pg_class c ON c.oid = a.attrelid
             JOIN pg_namespace cn ON cn.oid = c.relnamespace
-           WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v', 'f', 'p')
+           WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'v', 'f', 'p', 'c')
           UNION ALL
           SELECT dn.nspname, d.typname, 'DOMAIN', '1', d.typbasetype, d.typowner
             FROM pg_type d JOIN pg_namespace dn ON dn.oid = d.typnamespace
@@ -654,5 +715,8 @@ CREATE VIEW information_schema.data_type_privileges AS
             FROM information_schema.columns
           UNION ALL
           SELECT domain_schema, domain_name, 'DOMAIN', dtd_identifier
-            FROM information_schema.domains)
+            FROM information_schema.domains
+          UNION ALL
+          SELECT udt_schema, udt_name, 'USER-DEFINED TYPE', dtd_identifier
+            FROM information_schema.attributes)
          x (object_schema, object_name, object_type, dtd_identifier);

@@ -18,6 +18,7 @@ enum Kind {
     Database,
     Schema,
     Sequence,
+    Type,
     /// Usable by everybody.
     Public,
 }
@@ -31,7 +32,7 @@ pub(super) const BODIES: Bodies = &[
     ("has_schema_privilege", Scalar(|env, a| has(env, a, Kind::Schema))),
     ("has_function_privilege", Scalar(super::function_rights::has_function)),
     ("has_language_privilege", Scalar(|env, a| has(env, a, Kind::Public))),
-    ("has_type_privilege", Scalar(|env, a| has(env, a, Kind::Public))),
+    ("has_type_privilege", Scalar(|env, a| has(env, a, Kind::Type))),
     (
         "has_tablespace_privilege",
         Scalar(|env, a| {
@@ -192,6 +193,19 @@ fn object(state: &SessionState, kind: Kind, rest: &[Datum]) -> Result<Option<Gua
             };
             let row = row_by_oid(state, "pg_namespace", "oid", oid)?;
             Ok(row.map(|r| (r.oid("nspowner"), r.texts("nspacl"), (0, 0))))
+        }
+        Kind::Type => {
+            let oid = match &rest[0] {
+                Datum::Text(name) => match names::type_oid(state, name)? {
+                    Some(oid) => oid,
+                    None => bail!(UNDEFINED_OBJECT, "type \"{name}\" does not exist"),
+                },
+                _ => oid(rest, 0)?,
+            };
+            // An array is for whom its elements are.
+            let oid = types::element_type(oid).unwrap_or(oid);
+            let row = row_by_oid(state, "pg_type", "oid", oid)?;
+            Ok(row.map(|r| (r.oid("typowner"), r.texts("typacl"), (acl::USAGE, 0))))
         }
         Kind::Public => Ok(Some((Oid::INVALID, None, (u32::MAX, 0)))),
     }

@@ -48,4 +48,5 @@ files! {
     others_answer_as_in_18 "misc";
     json_tables_have_the_rows_of_18 "table";
     what_reading_json_and_networks_asked_is_as_in_18 "json_read";
+    composite_types_are_what_they_are_in_18 "composites";
 }

@@ -101,7 +101,11 @@ fn expressions_know_what_they_are_of() {
         ("CREATE VIEW made AS SELECT ROW(1)::t AS r", ""),
         ("ALTER TABLE t DROP a", "2BP01 cannot drop column a of table t because other objects depend on it\nview n2 depends on column a of table t"),
         ("DROP VIEW n2", ""),
-        ("ALTER TABLE t DROP a", "0A000 cannot alter table \"t\" because view made uses its row type"),
-        ("DROP VIEW made; ALTER TABLE t DROP a", ""),
+        ("CREATE VIEW filled AS SELECT json_populate_record(NULL::t, '{}') AS r", ""),
+        ("ALTER TABLE t DROP a", "0A000 cannot alter table \"t\" because view filled uses its row type"),
+        ("DROP VIEW filled; ALTER TABLE t DROP a", ""),
+        // What names its fields makes what is left of it.
+        ("SELECT r FROM made", "()"),
+        ("ALTER TABLE t ADD c text; SELECT r, (r).c FROM made", "()|~"),
     ]);
 }
