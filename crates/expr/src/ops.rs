@@ -168,7 +168,8 @@ pub fn relabel(value: Datum, to: Oid) -> Datum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use types::{ArrayValue, PlainEnv, text_input};
+    use types::env::PlainEnv;
+    use types::{ArrayValue, text_input};
 
     /// Values of many types, no two of which are the same.
     fn different() -> Vec<Datum> {
