@@ -27,7 +27,7 @@ pub(super) fn has_form(s: &QueryStatement) -> bool {
             s.with.is_none()
                 && core.filter.is_some()
                 && !core.from.is_empty()
-                && core.from.iter().all(|from| of_tables(from))
+                && core.from.iter().all(of_tables)
                 && core.into.is_none()
         }
         QueryStatement::Update(u) => {
