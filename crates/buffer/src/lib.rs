@@ -48,6 +48,7 @@ mod stats;
 mod strategy;
 mod stream;
 mod table;
+mod thread_memory;
 mod trickle;
 mod victim;
 mod write;
@@ -70,6 +71,7 @@ pub use stats::{
 };
 pub use strategy::{Ring, Strategy};
 pub use stream::ReadStream;
+pub use thread_memory::{ThreadMemory, keeping};
 
 use base::{Lsn, Result};
 

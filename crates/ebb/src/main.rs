@@ -8,6 +8,10 @@ use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Sessions' threads keep the small pieces that they free.
+#[global_allocator]
+static MEMORY: buffer::ThreadMemory = buffer::ThreadMemory;
+
 /// A PostgreSQL-compatible database server whose clean-up makes no waves.
 #[derive(Parser)]
 #[command(name = "ebb", version)]

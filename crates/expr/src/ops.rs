@@ -19,13 +19,40 @@ pub fn identical(a: &Datum, b: &Datum) -> bool {
         (Datum::Oid(a), Datum::Oid(b)) => a == b,
         (Datum::Bytea(a), Datum::Bytea(b)) => Arc::ptr_eq(a, b) || a == b,
         (Datum::Jsonb(a), Datum::Jsonb(b)) => a.bytes() == b.bytes(),
+        (Datum::Char(a), Datum::Char(b)) => a == b,
+        (Datum::Float4(a), Datum::Float4(b)) => a.to_bits() == b.to_bits(),
+        (Datum::Numeric(a), Datum::Numeric(b)) => a.is_written_as(b),
+        (Datum::Date(a), Datum::Date(b)) => a == b,
+        (Datum::Time(a), Datum::Time(b))
+        | (Datum::Timestamp(a), Datum::Timestamp(b))
+        | (Datum::TimestampTz(a), Datum::TimestampTz(b)) => a == b,
+        (Datum::TimeTz(a, c), Datum::TimeTz(b, d)) => a == b && c == d,
+        (Datum::Interval(a), Datum::Interval(b)) => a == b,
+        (Datum::Uuid(a), Datum::Uuid(b)) => a == b,
+        (Datum::Xid8(a), Datum::Xid8(b)) => a == b,
+        (Datum::Tid(a), Datum::Tid(b)) => a == b,
+        (Datum::Lsn(a), Datum::Lsn(b)) => a == b,
+        (Datum::Enum(a), Datum::Enum(b)) => a == b,
+        (Datum::Array(a), Datum::Array(b)) => {
+            Arc::ptr_eq(a, b)
+                || a.element_type == b.element_type
+                    && a.dims == b.dims
+                    && all_identical(&a.elements, &b.elements)
+        }
+        (Datum::Record(a), Datum::Record(b)) => {
+            Arc::ptr_eq(a, b)
+                || a.type_oid == b.type_oid
+                    && (Arc::ptr_eq(&a.columns, &b.columns) || a.columns == b.columns)
+                    && all_identical(&a.fields, &b.fields)
+        }
         // One value of one row. Others are not read to be compared.
         (Datum::Late(a), Datum::Late(b)) => Arc::ptr_eq(a, b),
-        _ => {
-            std::mem::discriminant(a) == std::mem::discriminant(b)
-                && format!("{a:?}") == format!("{b:?}")
-        }
+        _ => false,
     }
+}
+
+fn all_identical(a: &[Datum], b: &[Datum]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| identical(a, b))
 }
 
 /// Is a value of a type that is kept as text equal to another, or less, as its bytes are?
@@ -135,5 +162,74 @@ pub fn relabel(value: Datum, to: Oid) -> Datum {
         Datum::Int4(n) if types::io::is_oid_like(to) => Datum::Oid(Oid(n.cast_unsigned())),
         Datum::Oid(o) if to == types::oids::INT4 => Datum::Int4(o.0.cast_signed()),
         value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::env::PlainEnv;
+    use types::{ArrayValue, text_input};
+
+    /// Values of many types, no two of which are the same.
+    fn different() -> Vec<Datum> {
+        let texts = [
+            (
+                oids::NUMERIC,
+                &[
+                    "1",
+                    "1.0",
+                    "1.00",
+                    "-1",
+                    "NaN",
+                    "Infinity",
+                    "123456789012345678901234567890123456789012",
+                ][..],
+            ),
+            (oids::TIMESTAMPTZ, &["2026-01-01 00:00+00", "2026-01-01 00:01+00", "infinity"]),
+            (oids::TIMESTAMP, &["2026-01-01 00:00", "2026-01-01 00:01"]),
+            (oids::DATE, &["2026-01-01", "2026-01-02"]),
+            (oids::TIME, &["00:00", "00:01"]),
+            (oids::TIMETZ, &["00:00+00", "00:00+01", "00:01+01"]),
+            (oids::INTERVAL, &["1 mon", "30 days", "720 hours", "31 days"]),
+            (
+                oids::UUID,
+                &["00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"],
+            ),
+            (oids::FLOAT4, &["0", "-0", "1", "NaN"]),
+            (oids::FLOAT8, &["0", "-0", "1", "NaN"]),
+            (oids::CHAR, &["a", "b"]),
+            (oids::TID, &["(0,1)", "(1,1)", "(0,2)"]),
+            (oids::PG_LSN, &["0/1", "0/2"]),
+            (oids::XID8, &["1", "2"]),
+            (oids::TEXT, &["a", "b", "1"]),
+            (oids::TEXT_ARRAY, &["{a,b}", "{a,NULL}", "{{a,b}}", "[0:1]={a,b}", "{}"]),
+            (oids::JSONB, &["1", "2", "[1]"]),
+            (oids::BYTEA, &["a", "b"]),
+        ];
+        let read = |ty, text: &&str| text_input(ty, -1, text, &PlainEnv).unwrap();
+        let mut all: Vec<Datum> =
+            texts.iter().flat_map(|(ty, texts)| texts.iter().map(|t| read(*ty, t))).collect();
+        let bare =
+            ArrayValue::one_dimension(oids::VARCHAR, vec![Datum::text("a"), Datum::text("b")]);
+        all.push(Datum::Array(Arc::new(bare)));
+        all.extend([
+            Datum::Null,
+            Datum::Int2(1),
+            Datum::Int4(1),
+            Datum::Int8(1),
+            Datum::Bool(true),
+        ]);
+        all
+    }
+
+    #[test]
+    fn values_are_identical_to_themselves_alone() {
+        let (all, again) = (different(), different());
+        for (i, a) in all.iter().enumerate() {
+            for (j, b) in again.iter().enumerate() {
+                assert_eq!(identical(a, b), i == j, "{a:?} {b:?}");
+            }
+        }
     }
 }

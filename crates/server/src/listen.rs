@@ -389,7 +389,8 @@ fn accept(socket: &TcpListener, shared: &Arc<Shared>) {
             connection::refuse(stream);
             continue;
         };
-        let started = sync::spawn("session", move || connection::run(stream, &seat.0));
+        let session = move || connection::run(stream, &seat.0);
+        let started = sync::spawn("session", move || buffer::keeping(session));
         if let Err(e) = started {
             base::log!("could not start a thread for a new connection: {e}");
         }

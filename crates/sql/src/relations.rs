@@ -139,6 +139,9 @@ pub fn lock_tag(state: &SessionState, oid: Oid) -> LockTag {
 /// `55P03` by `lock_timeout`, `40P01`, `57014`.
 pub fn lock(state: &SessionState, oid: Oid, mode: LockMode) -> Result<()> {
     state.txn()?.lock(lock_tag(state, oid), mode, Wait::Block)?;
+    if mode == LockMode::RowExclusive && oid < Oid::FIRST_NORMAL {
+        state.catalog.write_by_hand();
+    }
     // A superuser may write to it as to any table; nobody takes it for settled until this transaction ends.
     if mode >= LockMode::RowExclusive
         && oid < Oid::FIRST_NORMAL

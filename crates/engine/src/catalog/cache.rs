@@ -7,12 +7,18 @@
 //! emptied at each change, its own or another's, and its invalidations reach the shared part when it has committed, before its
 //! locks are released.
 //!
+//! While it has changed no names the shared part goes on being good for these, and while it has changed statistics alone for everything else: it
+//! is looked into after its own, but nothing that such a transaction loads gets in there. Descriptions of its own that were loaded after the last
+//! row that it wrote, and after the last invalidation, are what the next who looks would load: they get in when it has committed.
+//!
 //! # What was made from descriptions
 //! A plan is good as long as nothing that it was made from has changed. [`SessionCatalog::watched`] notes what is looked up while
 //! it is made ([`Footing`]); each change that names a relation, or a new name, is dated by the generation it brought; a
 //! change that cannot say whom it concerns ([`SessionCatalog::changed`]) makes all plans stale. So a session that makes and drops tables
 //! all day costs the others no planning.
 
+pub use super::changes::Footing;
+use super::changes::{Changes, History, Subject};
 use super::descriptions::Descriptions;
 use super::domains::DomainConstraints;
 use super::enums::EnumLabels;
@@ -23,7 +29,7 @@ use super::store::{CatalogStore, CatalogTally, Catalogs};
 use base::sync::{Rank, RwLock};
 use base::{FactMap, FactSet, Oid, RelationId, Result};
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +42,8 @@ const CACHE_RANK: Rank = Rank(50);
 const MOST_SHORT: usize = 1 << 16;
 /// So many by what takes more.
 const MOST_LONG: usize = 4096;
+/// In so many schemas each a name is known.
+const MOST_SCHEMAS: usize = 256;
 
 /// Makes room in `map` for one more if it has `most`: every other one goes, whichever that is. Those that are asked for often are soon back.
 fn make_room<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>, most: usize) {
@@ -55,17 +63,45 @@ struct Entries {
     stored: FactMap<Oid, Option<RelationId>>,
     /// Table → its indexes; the same.
     indexes: FactMap<Oid, Arc<[Oid]>>,
-    /// (schema, name) → relation. Those that are not there too: a table of a user's is looked for in `pg_catalog` first.
-    names: HashMap<(Oid, String), Option<Oid>>,
+    /// Name → schema → relation. Those that are not there too: a table of a user's is looked for in `pg_catalog` first.
+    names: HashMap<String, NamedIn>,
     /// The same of schemas: few users have the one that `search_path` begins with.
     schemas: HashMap<String, Option<Oid>>,
-    /// (schema, name) → type; the same.
-    types: HashMap<(Oid, String), Option<Oid>>,
+    /// Name → schema → type; the same.
+    types: HashMap<String, NamedIn>,
     enums: FactMap<Oid, Arc<EnumLabels>>,
     domains: FactMap<Oid, Arc<DomainConstraints>>,
     /// Table → column → its statistics.
     statistics: FactMap<Oid, HashMap<i32, Option<Arc<ColumnStatistics>>>>,
     extended: FactMap<Oid, Arc<[ExtendedStatistics]>>,
+}
+
+/// What a name means in some schemas: few have the same names.
+type NamedIn = Vec<(Oid, Option<Oid>)>;
+
+/// What `name` is known to mean in `schema`, if anything is known.
+fn meaning(names: &HashMap<String, NamedIn>, schema: Oid, name: &str) -> Option<Option<Oid>> {
+    names.get(name)?.iter().find(|(within, _)| *within == schema).map(|(_, oid)| *oid)
+}
+
+/// Notes what `name` means in `schema`; of `most` names at most something is known.
+fn note_meaning(
+    names: &mut HashMap<String, NamedIn>,
+    most: usize,
+    (schema, name): (Oid, &str),
+    oid: Option<Oid>,
+) {
+    if let Some(known) = names.get_mut(name) {
+        // Another session may have been as quick.
+        known.retain(|(within, _)| *within != schema);
+        if known.len() >= MOST_SCHEMAS {
+            known.clear();
+        }
+        known.push((schema, oid));
+        return;
+    }
+    make_room(names, most);
+    names.insert(name.to_owned(), vec![(schema, oid)]);
 }
 
 impl Entries {
@@ -75,81 +111,13 @@ impl Entries {
         self.stored.remove(&oid);
         self.indexes.remove(&oid);
         self.enums.remove(&oid);
+        self.forget_statistics(oid);
+    }
+
+    /// Forgets the statistics of a relation's columns.
+    fn forget_statistics(&mut self, oid: Oid) {
         self.statistics.remove(&oid);
         self.extended.remove(&oid);
-    }
-}
-
-/// How many changes are kept by whom they concern; then all plans of before are stale.
-const KEPT_CHANGES: usize = 8192;
-
-/// What was looked up while something was made: a change of any of it makes that stale.
-#[derive(Clone, Default, Debug, PartialEq, Eq)]
-pub struct Footing {
-    /// Relations, and enum types.
-    relations: FactSet<Oid>,
-    /// Names of relations and types, found or not: a new one of that name, in whatever schema, could be meant.
-    names: HashSet<String>,
-}
-
-impl Footing {
-    /// The relations that were found, and enum types.
-    pub fn relations(&self) -> impl Iterator<Item = Oid> {
-        self.relations.iter().copied()
-    }
-
-    /// Stands on this too.
-    pub fn add(&mut self, more: Footing) {
-        self.relations.extend(more.relations);
-        self.names.extend(more.names);
-    }
-}
-
-/// What a transaction has changed.
-#[derive(Default)]
-struct Changes {
-    relations: FactSet<Oid>,
-    /// Names that mean something else now.
-    names: HashSet<String>,
-    /// It may concern what does not stand on these.
-    any: bool,
-    /// Names, schemas and types may be others than they were.
-    meanings: bool,
-}
-
-impl Changes {
-    fn add(&mut self, more: Changes) {
-        self.relations.extend(more.relations);
-        self.names.extend(more.names);
-        self.any |= more.any;
-        self.meanings |= more.meanings;
-    }
-}
-
-/// The generations of changes, by whom they concern.
-#[derive(Default)]
-struct History {
-    relations: FactMap<Oid, u64>,
-    names: HashMap<String, u64>,
-    /// Nothing is known of what is older than this.
-    floor: u64,
-}
-
-impl History {
-    fn add(&mut self, changes: &Changes, generation: u64) {
-        if changes.any || self.relations.len() + self.names.len() > KEPT_CHANGES {
-            *self = History { floor: generation, ..History::default() };
-            return;
-        }
-        self.relations.extend(changes.relations.iter().map(|oid| (*oid, generation)));
-        self.names.extend(changes.names.iter().map(|name| (name.clone(), generation)));
-    }
-
-    fn unchanged(&self, since: u64, footing: &Footing) -> bool {
-        let older = |at: Option<&u64>| at.is_none_or(|at| *at <= since);
-        since >= self.floor
-            && footing.relations.iter().all(|oid| older(self.relations.get(oid)))
-            && footing.names.iter().all(|name| older(self.names.get(name)))
     }
 }
 
@@ -174,10 +142,12 @@ impl SharedCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Forgets what these changes concern, and all names where those may be concerned.
-    fn invalidate(&self, changes: &Changes) {
+    /// Forgets what these changes concern, and all names where those may be concerned; what the transaction that made them has `loaded`, in
+    /// generation `loaded_in`, since it made the last of them is kept, if nobody else has changed anything meanwhile.
+    fn invalidate(&self, changes: &Changes, loaded: Vec<Arc<Table>>, loaded_in: u64) {
         let mut guard = self.entries.write();
         let (entries, history) = &mut *guard;
+        let is_latest = self.generation.load(Ordering::Acquire) == loaded_in;
         let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         history.add(changes, generation);
         if changes.meanings {
@@ -197,12 +167,19 @@ impl SharedCache {
             return;
         }
         relations.iter().for_each(|oid| entries.forget(*oid));
+        for oid in &changes.statistics {
+            entries.forget_statistics(*oid);
+        }
+        if is_latest {
+            loaded.into_iter().for_each(|table| entries.tables.insert(table.oid, table));
+        }
     }
 
     /// Forgets everything: something was changed that all databases share.
     pub fn forget_all(&self) {
         let relations = FactSet::from_iter([Oid::INVALID]);
-        self.invalidate(&Changes { relations, any: true, meanings: true, ..Changes::default() });
+        let all = Changes { relations, any: true, meanings: true, ..Changes::default() };
+        self.invalidate(&all, Vec::new(), 0);
     }
 
     /// The generation up to which what stood on `footing` in generation `since` is as good as ever; none: it is stale.
@@ -212,19 +189,31 @@ impl SharedCache {
     }
 }
 
+/// What a transaction that has changed catalogs has looked up.
+#[derive(Default)]
+struct Own {
+    entries: Entries,
+    /// How many rows it had written to catalogs when it loaded these descriptions.
+    written: FactMap<Oid, u64>,
+}
+
 /// A session's view of the catalogs.
 pub struct SessionCatalog {
     store: Arc<CatalogStore>,
     shared: Arc<SharedCache>,
     /// This transaction has changed catalogs: the shared part is not for it.
     dirty: Cell<bool>,
-    own: RefCell<Entries>,
+    own: RefCell<Own>,
     /// The generation that `own` belongs to: what others change does not stay in it either.
     own_generation: Cell<u64>,
+    /// Rows of catalogs are written otherwise than by [`Catalogs`]: by a superuser's INSERT, UPDATE or DELETE.
+    written_by_hand: Cell<bool>,
     changed: RefCell<Changes>,
     /// What is looked up is noted here, while something is made from it.
     watch: RefCell<Option<Footing>>,
     tally: CatalogTally,
+    /// Descriptions made.
+    made: Cell<u64>,
 }
 
 impl SessionCatalog {
@@ -236,15 +225,22 @@ impl SessionCatalog {
             dirty: Cell::new(false),
             own: RefCell::default(),
             own_generation: Cell::new(0),
+            written_by_hand: Cell::new(false),
             changed: RefCell::default(),
             watch: RefCell::default(),
             tally: CatalogTally::default(),
+            made: Cell::new(0),
         }
     }
 
     /// What has been written to catalogs since it was last taken.
     pub fn tally(&self) -> &CatalogTally {
         &self.tally
+    }
+
+    /// How many descriptions of relations it has made from their rows.
+    pub fn descriptions_made(&self) -> u64 {
+        self.made.get()
     }
 
     /// The rows themselves.
@@ -332,32 +328,61 @@ impl SessionCatalog {
         self.change(Changes { relations, ..Changes::default() });
     }
 
+    /// This transaction has changed what is known of the values in columns of `relation`, and nothing else.
+    pub fn changed_statistics(&self, relation: Oid) {
+        let statistics = FactSet::from_iter([relation]);
+        self.change(Changes { statistics, ..Changes::default() });
+    }
+
+    /// This transaction writes to a catalog as to any table: it is not known when.
+    pub fn write_by_hand(&self) {
+        self.written_by_hand.set(true);
+    }
+
     /// This transaction has made or dropped `relation`, or a type that belongs to one, of that name.
     pub fn changed_named(&self, relation: Oid, name: &str) {
         let names = [name.to_owned()].into();
         let relations = FactSet::from_iter([relation]);
-        self.change(Changes { relations, names, any: false, meanings: true });
+        self.change(Changes { relations, names, meanings: true, ..Changes::default() });
     }
 
     fn change(&self, changes: Changes) {
         self.dirty.set(true);
+        let own = &mut *self.own.borrow_mut();
+        if changes.are_of_statistics() {
+            for oid in &changes.statistics {
+                own.entries.forget_statistics(*oid);
+            }
+        } else {
+            *own = Own::default();
+        }
         self.changed.borrow_mut().add(changes);
-        *self.own.borrow_mut() = Entries::default();
     }
 
     /// The transaction has committed: all sessions forget what it changed. Called before locks go.
     pub fn committed(&self) {
         if self.dirty.replace(false) {
-            self.shared.invalidate(&self.changed.take());
-            *self.own.borrow_mut() = Entries::default();
+            let loaded = if self.written_by_hand.get() { Vec::new() } else { self.settled() };
+            self.shared.invalidate(&self.changed.take(), loaded, self.own_generation.get());
+            *self.own.borrow_mut() = Own::default();
         }
+        self.written_by_hand.set(false);
+    }
+
+    /// The descriptions of its own that were loaded after the last row that this transaction wrote.
+    fn settled(&self) -> Vec<Arc<Table>> {
+        let own = self.own.borrow();
+        let written = self.tally.written();
+        let last = own.written.iter().filter(|(_, then)| **then == written);
+        last.filter_map(|(oid, _)| own.entries.tables.get(*oid).cloned()).collect()
     }
 
     /// The transaction, or a savepoint of it, was rolled back.
     pub fn rolled_back(&self, whole: bool) {
-        *self.own.borrow_mut() = Entries::default();
+        *self.own.borrow_mut() = Own::default();
         if whole {
             self.dirty.set(false);
+            self.written_by_hand.set(false);
             *self.changed.borrow_mut() = Changes::default();
         }
     }
@@ -365,6 +390,7 @@ impl SessionCatalog {
     /// Looks in the right part, else loads and keeps what it loaded.
     fn cached<T: Clone>(
         &self,
+        what: Subject,
         look: impl Fn(&Entries) -> Option<T>,
         load: impl FnOnce() -> Result<Option<T>>,
         keep: impl FnOnce(&mut Entries, T),
@@ -372,14 +398,25 @@ impl SessionCatalog {
         if self.dirty.get() {
             let generation = self.shared.generation();
             if self.own_generation.replace(generation) != generation {
-                *self.own.borrow_mut() = Entries::default();
+                *self.own.borrow_mut() = Own::default();
             }
-            if let Some(found) = look(&self.own.borrow()) {
+            if let Some(found) = look(&self.own.borrow().entries) {
                 return Ok(Some(found));
             }
+            if self.changed.borrow().spare(what)
+                && let Some(found) = look(&self.shared.entries.read().0)
+            {
+                return Ok(Some(found));
+            }
+            let written = self.tally.written();
             let loaded = load()?;
             if let Some(loaded) = &loaded {
-                keep(&mut self.own.borrow_mut(), loaded.clone());
+                let own = &mut *self.own.borrow_mut();
+                keep(&mut own.entries, loaded.clone());
+                if let Subject::Relation(oid) = what {
+                    // Of what else there is of a relation nothing stays.
+                    own.written.insert(oid, written);
+                }
             }
             return Ok(loaded);
         }
@@ -406,8 +443,12 @@ impl SessionCatalog {
             footing.relations.insert(oid);
         });
         self.cached(
+            Subject::Relation(oid),
             |e| e.tables.get(oid).cloned(),
-            || load::load_table(&self.rows(txn).at_one_moment(), oid),
+            || {
+                self.made.set(self.made.get() + 1);
+                load::load_table(&self.rows(txn).at_one_moment(), oid)
+            },
             |e, table| {
                 e.tables.insert(oid, table);
             },
@@ -421,6 +462,7 @@ impl SessionCatalog {
     /// I/O, corruption.
     pub fn storage_of(&self, txn: &Transaction, oid: Oid) -> Result<Option<RelationId>> {
         let found = self.cached(
+            Subject::Relation(oid),
             |e| e.tables.get(oid).map(|t| t.storage).or_else(|| e.stored.get(&oid).copied()),
             || {
                 let rows = self.rows(txn);
@@ -441,6 +483,7 @@ impl SessionCatalog {
     /// I/O, corruption.
     pub fn index_oids(&self, txn: &Transaction, table: Oid) -> Result<Arc<[Oid]>> {
         let found = self.cached(
+            Subject::Relation(table),
             |e| {
                 let described = e.tables.get(table);
                 let described = described.map(|t| t.indexes.iter().map(|i| i.oid).collect());
@@ -469,9 +512,9 @@ impl SessionCatalog {
         name: &str,
     ) -> Result<Option<Oid>> {
         self.note_name(name);
-        let key = (namespace, name.to_owned());
         let found = self.cached(
-            |e| e.names.get(&key).copied(),
+            Subject::Name,
+            |e| meaning(&e.names, namespace, name),
             || {
                 let find =
                     [("relname", Datum::text(name)), ("relnamespace", Datum::Oid(namespace))];
@@ -479,8 +522,7 @@ impl SessionCatalog {
                 Ok(Some(rows.first().map(|r| r.oid("oid"))))
             },
             |e, oid| {
-                make_room(&mut e.names, MOST_SHORT);
-                e.names.insert(key.clone(), oid);
+                note_meaning(&mut e.names, MOST_SHORT, (namespace, name), oid);
             },
         )?;
         Ok(found.flatten())
@@ -492,6 +534,7 @@ impl SessionCatalog {
     /// I/O, corruption.
     pub fn schema_oid(&self, txn: &Transaction, name: &str) -> Result<Option<Oid>> {
         let found = self.cached(
+            Subject::Name,
             |e| e.schemas.get(name).copied(),
             || {
                 let find = [("nspname", Datum::text(name))];
@@ -512,9 +555,9 @@ impl SessionCatalog {
     /// I/O, corruption.
     pub fn type_oid(&self, txn: &Transaction, namespace: Oid, name: &str) -> Result<Option<Oid>> {
         self.note_name(name);
-        let key = (namespace, name.to_owned());
         let found = self.cached(
-            |e| e.types.get(&key).copied(),
+            Subject::Name,
+            |e| meaning(&e.types, namespace, name),
             || {
                 let find =
                     [("typname", Datum::text(name)), ("typnamespace", Datum::Oid(namespace))];
@@ -522,8 +565,7 @@ impl SessionCatalog {
                 Ok(Some(rows.first().map(|r| r.oid("oid"))))
             },
             |e, oid| {
-                make_room(&mut e.types, MOST_LONG);
-                e.types.insert(key.clone(), oid);
+                note_meaning(&mut e.types, MOST_LONG, (namespace, name), oid);
             },
         )?;
         Ok(found.flatten())
@@ -538,6 +580,7 @@ impl SessionCatalog {
             footing.relations.insert(ty);
         });
         let found = self.cached(
+            Subject::Relation(ty),
             |e| e.enums.get(&ty).cloned(),
             || EnumLabels::load(&self.rows(txn), ty).map(|l| Some(Arc::new(l))),
             |e, labels| {
@@ -554,6 +597,7 @@ impl SessionCatalog {
     /// I/O, corruption.
     pub fn domain(&self, txn: &Transaction, ty: Oid) -> Result<Arc<DomainConstraints>> {
         let found = self.cached(
+            Subject::Name,
             |e| e.domains.get(&ty).cloned(),
             || {
                 DomainConstraints::load(&self.rows(txn).at_one_moment(), ty)
@@ -581,6 +625,7 @@ impl SessionCatalog {
             footing.relations.insert(table);
         });
         let found = self.cached(
+            Subject::Statistics(table),
             |e| e.statistics.get(&table)?.get(&column).cloned(),
             || {
                 let number = Datum::Int2(i16::try_from(column).unwrap_or(0));
@@ -615,6 +660,7 @@ impl SessionCatalog {
             footing.relations.insert(table);
         });
         let found = self.cached(
+            Subject::Statistics(table),
             |e| e.extended.get(&table).cloned(),
             || ExtendedStatistics::load(&self.rows(txn), table).map(|all| Some(all.into())),
             |e, all| {
@@ -629,6 +675,25 @@ impl SessionCatalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_mean_what_they_mean_in_each_schema() {
+        let mut names = HashMap::new();
+        for schema in 0..1000 {
+            note_meaning(&mut names, 16, (Oid(schema), "a"), Some(Oid(schema + 1)));
+            note_meaning(&mut names, 16, (Oid(schema), "b"), None);
+            assert_eq!(meaning(&names, Oid(schema), "a"), Some(Some(Oid(schema + 1))));
+            assert_eq!(meaning(&names, Oid(schema), "b"), Some(None));
+            assert_eq!(meaning(&names, Oid(schema + 1), "a"), None);
+            assert!(names["a"].len() <= MOST_SCHEMAS);
+        }
+        note_meaning(&mut names, 16, (Oid(999), "b"), Some(Oid(7)));
+        assert_eq!(meaning(&names, Oid(999), "b"), Some(Some(Oid(7))));
+        for n in 0..100 {
+            note_meaning(&mut names, 16, (Oid(1), &n.to_string()), None);
+            assert!(names.len() <= 16);
+        }
+    }
 
     #[test]
     fn entries_are_so_many_and_no_more() {

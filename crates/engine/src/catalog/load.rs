@@ -2,7 +2,8 @@
 
 use super::defs::{self, Place};
 use super::model::*;
-use super::rows::Row;
+use super::rows::{Row, texts};
+use super::visit::StoredRow;
 use base::{Error, Oid, RelationId, Result};
 use expr::{Expr, TypeRef};
 use std::sync::Arc;
@@ -15,6 +16,16 @@ pub trait RowSource {
     /// # Errors
     /// I/O, corruption.
     fn find(&self, catalog: &str, key: &[(&str, Datum)]) -> Result<Vec<Row>>;
+    /// Calls `f` with the same rows, in no order, as they are stored.
+    ///
+    /// # Errors
+    /// I/O, corruption, `f`'s.
+    fn visit(
+        &self,
+        catalog: &str,
+        key: &[(&str, Datum)],
+        f: &mut dyn FnMut(&StoredRow<'_>) -> Result<()>,
+    ) -> Result<()>;
     /// The current database.
     fn database(&self) -> Oid;
 }
@@ -54,9 +65,7 @@ pub fn load_table(source: &dyn RowSource, oid: Oid) -> Result<Option<Arc<Table>>
         .map(|r| r.text("nspname").to_owned())
         .unwrap_or_default();
     let persistence = persistence(class.char("relpersistence"));
-    let attributes = source.find("pg_attribute", &[("attrelid", Datum::Oid(oid))])?;
-    let system_acls = system_acls(&attributes);
-    let mut columns = load_columns(source, oid, attributes)?;
+    let (mut columns, system_acls) = load_columns(source, oid)?;
     let has_indexes =
         matches!(kind, RelationKind::Table | RelationKind::Toast | RelationKind::MaterializedView);
     let has_constraints = kind == RelationKind::Table && oid >= Oid::FIRST_NORMAL;
@@ -116,15 +125,6 @@ pub(super) fn storage(source: &dyn RowSource, class: &Row) -> Option<RelationId>
     let file_number = class.oid("relfilenode").0;
     let database = if class.bool("relisshared") { Oid::INVALID } else { source.database() };
     (file_number != 0).then_some(RelationId { database, file_number })
-}
-
-/// What is granted on system columns; others have no rows.
-fn system_acls(attributes: &[Row]) -> Vec<(i32, Vec<String>)> {
-    let system = attributes.iter().filter(|r| r.int("attnum") < 0);
-    let mut found: Vec<_> =
-        system.filter_map(|r| Some((r.i32("attnum"), r.texts("attacl")?))).collect();
-    found.sort();
-    found
 }
 
 /// The columns of `pg_attribute` that a description is made of, looked up once for all rows.
@@ -199,12 +199,13 @@ impl AttributePlaces {
     }
 
     /// What a row says of a column by itself.
-    fn column(&self, r: &Row) -> Column {
-        Column {
-            number: r.i32(self.number),
-            name: r.text(self.name).to_owned(),
-            ty: TypeRef { oid: r.oid(self.ty), typmod: r.i32(self.typmod) },
-            declared: r.oid(self.ty),
+    fn column(&self, r: &StoredRow<'_>) -> Result<Column> {
+        let ty = r.oid(self.ty);
+        Ok(Column {
+            number: i32::from(r.int2(self.number)),
+            name: r.name(self.name)?.to_owned(),
+            ty: TypeRef { oid: ty, typmod: r.int4(self.typmod) },
+            declared: ty,
             domain_default: None,
             rows: None,
             not_null: r.bool(self.not_null),
@@ -218,60 +219,81 @@ impl AttributePlaces {
                 _ => None,
             },
             identity_sequence: None,
-            missing: match r.get(self.missing) {
-                Datum::Array(a) if r.bool(self.has_missing) => a.elements.first().cloned(),
-                _ => None,
+            missing: match r.bool(self.has_missing) {
+                true => match r.datum(self.missing)? {
+                    Datum::Array(a) => a.elements.first().cloned(),
+                    _ => None,
+                },
+                false => None,
             },
             collation: r.oid(self.collation),
             storage: r.char(self.storage),
             compression: r.char(self.compression),
-            len: i16::try_from(r.int(self.len)).unwrap_or(-1),
+            len: r.int2(self.len),
             align: match r.char(self.align) {
                 b'd' => 8,
                 b'i' => 4,
                 b's' => 2,
                 _ => 1,
             },
-            statistics_target: match r.get(self.statistics_target) {
-                Datum::Int2(t) => Some(*t),
-                _ => None,
+            statistics_target: match r.is_null(self.statistics_target) {
+                true => None,
+                false => Some(r.int2(self.statistics_target)),
             },
-            acl: r.texts(self.acl),
+            acl: self.acl(r)?,
+        })
+    }
+
+    fn acl(&self, r: &StoredRow<'_>) -> Result<Option<Vec<String>>> {
+        match r.is_null(self.acl) {
+            true => Ok(None),
+            false => Ok(texts(&r.datum(self.acl)?)),
         }
     }
 }
 
-fn load_columns(source: &dyn RowSource, oid: Oid, mut rows: Vec<Row>) -> Result<Vec<Column>> {
+/// What is granted on system columns, by their numbers; others have no rows.
+type SystemAcls = Vec<(i32, Vec<String>)>;
+
+/// The columns of relation `oid`, those dropped among them, in their order.
+fn load_columns(source: &dyn RowSource, oid: Oid) -> Result<(Vec<Column>, SystemAcls)> {
     let at = AttributePlaces::find();
-    rows.retain(|r| r.int(at.number) > 0);
-    rows.sort_by_key(|r| r.int(at.number));
-    let defaults = if rows.iter().any(|r| r.bool(at.has_default)) {
-        source.find("pg_attrdef", &[("adrelid", Datum::Oid(oid))])?
-    } else {
-        Vec::new()
+    let mut columns = Vec::new();
+    let mut system_acls = SystemAcls::new();
+    let mut have_defaults = false;
+    source.visit("pg_attribute", &[("attrelid", Datum::Oid(oid))], &mut |row| {
+        let number = row.int2(at.number);
+        if number > 0 {
+            have_defaults |= row.bool(at.has_default);
+            columns.push(at.column(row)?);
+        } else if let Some(acl) = at.acl(row)? {
+            system_acls.push((i32::from(number), acl));
+        }
+        Ok(())
+    })?;
+    columns.sort_by_key(|c| c.number);
+    system_acls.sort();
+    let defaults = match have_defaults {
+        true => source.find("pg_attrdef", &[("adrelid", Datum::Oid(oid))])?,
+        false => Vec::new(),
     };
-    let identity = rows.iter().any(|r| r.char(at.identity) != 0);
+    let identity = columns.iter().any(|c| c.identity.is_some());
     // What a catalog's rows were written by; its folder may be older than this word of `pg_attribute`.
     let catalog = defs::by_oid(oid);
     let sequences = if identity { owned_sequences(source, oid)? } else { Vec::new() };
-    rows.iter()
-        .map(|r| {
-            let mut column = at.column(r);
-            let number = column.number;
-            if let Some(d) = defaults.iter().find(|d| d.i32("adnum") == number) {
-                column.default = Some(stored_expr(d.text("adbin"))?);
-            }
-            column.identity_sequence = sequences.iter().find(|s| s.0 == number).map(|s| s.1);
-            if let Some(own) =
-                catalog.and_then(|c| c.columns.iter().find(|c| c.name == column.name))
-            {
-                column.align = own.align;
-            }
-            super::domains::resolve(source, &mut column)?;
-            super::row_shapes::resolve(source, &mut column)?;
-            Ok(column)
-        })
-        .collect()
+    for column in &mut columns {
+        let number = column.number;
+        if let Some(d) = defaults.iter().find(|d| d.i32("adnum") == number) {
+            column.default = Some(stored_expr(d.text("adbin"))?);
+        }
+        column.identity_sequence = sequences.iter().find(|s| s.0 == number).map(|s| s.1);
+        if let Some(own) = catalog.and_then(|c| c.columns.iter().find(|c| c.name == column.name)) {
+            column.align = own.align;
+        }
+        super::domains::resolve(source, column)?;
+        super::row_shapes::resolve(source, column)?;
+    }
+    Ok((columns, system_acls))
 }
 
 /// (column, sequence) of identity columns, from `pg_depend`'s internal entries.

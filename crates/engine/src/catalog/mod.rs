@@ -6,6 +6,7 @@
 
 pub mod bootstrap;
 pub mod cache;
+mod changes;
 pub mod class_writes;
 pub mod defs;
 mod descriptions;
@@ -20,3 +21,4 @@ mod row_shapes;
 pub mod rows;
 pub mod store;
 pub mod stored;
+pub mod visit;

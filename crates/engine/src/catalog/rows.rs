@@ -116,33 +116,39 @@ impl Row {
     }
     /// An array of texts, or None when NULL.
     pub fn texts(&self, name: impl ColumnOf) -> Option<Vec<String>> {
-        match self.get(name) {
-            Datum::Array(a) => Some(
-                a.elements
-                    .iter()
-                    .map(|d| match d {
-                        Datum::Text(s) => s.to_string(),
-                        _ => String::new(),
-                    })
-                    .collect(),
-            ),
-            _ => None,
-        }
+        texts(self.get(name))
     }
     /// `reloptions`-like `name=value` texts.
     pub fn options(&self, name: impl ColumnOf) -> RelationOptions {
-        self.texts(name)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|o| o.split_once('='))
-            .map(|(n, v)| (n.to_owned(), v.to_owned()))
-            .collect()
+        options_of(self.get(name))
     }
     /// Sets a column.
     pub fn set(&mut self, name: &str, value: Datum) {
         let i = self.def.position(name);
         self.values[i] = counted(self.def.columns[i].ty, value);
     }
+}
+
+/// The texts of an array of them.
+pub(super) fn texts(value: &Datum) -> Option<Vec<String>> {
+    let text = |d: &Datum| match d {
+        Datum::Text(s) => s.to_string(),
+        _ => String::new(),
+    };
+    match value {
+        Datum::Array(a) => Some(a.elements.iter().map(text).collect()),
+        _ => None,
+    }
+}
+
+/// `reloptions`-like `name=value` texts; none when NULL.
+pub fn options_of(value: &Datum) -> RelationOptions {
+    texts(value)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|o| o.split_once('='))
+        .map(|(n, v)| (n.to_owned(), v.to_owned()))
+        .collect()
 }
 
 /// A row to be: columns not set are NULL where they may be, else their type's zero.

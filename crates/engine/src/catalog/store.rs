@@ -14,21 +14,20 @@
 use super::defs::{self, CatalogDef, CatalogIndex};
 use super::load::RowSource;
 use super::rows::{NewRow, Row};
+use super::visit::StoredRow;
 use crate::relation::{self, RowEncoder, Storage};
 use base::sync::{Rank, RwLock};
 use base::{Error, Oid, RelationId, Result, Tid, Xid, bail};
-use btree::{
-    Btree, InsertOutcome, KeySchema, Liveness, ScanBounds, ScanOptions, TupleLiveness, UniqueCheck,
-};
+use btree::{Btree, InsertOutcome, KeySchema, Liveness, TupleLiveness, UniqueCheck};
 use buffer::Persistence;
 use heap::toast::AttrStorage;
 use heap::visibility::Dirty;
 use heap::{
-    FetchState, Heap, HeapOptions, HeapScan, InsertState, PageBatch,
-    ScanOptions as HeapScanOptions, TupleOutcome, TupleSlot, UpdateDone, UpdateOptions,
+    Heap, HeapOptions, HeapScan, InsertState, PageBatch, ScanOptions as HeapScanOptions,
+    TupleOutcome, TupleSlot, UpdateDone, UpdateOptions,
 };
 use page::tuple::{AttrValue, PhysicalAttr, TupleDesc};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 use txn::{LockMode, LockTag, Snapshot, Transaction, Wait};
@@ -44,12 +43,14 @@ pub struct OpenCatalog {
     pub heap: Heap,
     pub(super) types: Vec<Oid>,
     pub(super) desc: TupleDesc,
-    indexes: Vec<(&'static CatalogIndex, Arc<Btree>)>,
+    pub(super) indexes: Vec<(&'static CatalogIndex, Arc<Btree>)>,
+    /// The columns that [`Catalogs::update_in_place`] writes over.
+    in_place: Vec<usize>,
 }
 
 /// The catalogs of one database (and the shared ones), open.
 pub struct CatalogStore {
-    storage: Storage,
+    pub(super) storage: Storage,
     database: Oid,
     open: RwLock<HashMap<Oid, Arc<OpenCatalog>>>,
 }
@@ -73,6 +74,26 @@ fn index_schema(def: &CatalogDef, index: &CatalogIndex) -> Result<KeySchema> {
 
 fn layout_of(def: &CatalogDef) -> TupleDesc {
     TupleDesc::new(def.columns.iter().map(|c| PhysicalAttr::new(c.len, c.align)).collect())
+}
+
+impl OpenCatalog {
+    /// The first `columns` columns of a tuple.
+    pub(super) fn take_apart<'t>(
+        &self,
+        tuple: &'t [u8],
+        columns: usize,
+    ) -> Result<Vec<AttrValue<'t>>> {
+        let mut attrs = vec![AttrValue::Null; columns];
+        page::tuple::deform(tuple, &self.desc, &mut attrs).map_err(Error::corrupt_file)?;
+        Ok(attrs)
+    }
+
+    /// The columns that are written in place.
+    fn decode_in_place(&self, tuple: &[u8]) -> Result<Vec<Datum>> {
+        let attrs = self.take_apart(tuple, self.types.len())?;
+        let decode = |i: &usize| relation::decode_attr(&self.heap, &attrs[*i], self.types[*i]);
+        self.in_place.iter().map(decode).collect()
+    }
 }
 
 impl CatalogStore {
@@ -125,6 +146,7 @@ impl CatalogStore {
             types: def.columns.iter().map(|c| c.ty).collect(),
             desc: layout_of(def),
             indexes,
+            in_place: written_in_place(def).iter().map(|name| def.position(name)).collect(),
         });
         self.open.write().insert(def.oid, Arc::clone(&open));
         Ok(open)
@@ -184,18 +206,26 @@ pub struct CatalogWrites {
 
 /// What a transaction has written to which catalog: catalogs leave dead rows like any other table, and autovacuum goes by counts.
 #[derive(Default, Debug)]
-pub struct CatalogTally(RefCell<HashMap<Oid, CatalogWrites>>);
+pub struct CatalogTally {
+    writes: RefCell<HashMap<Oid, CatalogWrites>>,
+    written: Cell<u64>,
+}
 
 impl CatalogTally {
     /// What there is, and begins anew.
     pub fn take(&self) -> HashMap<Oid, CatalogWrites> {
-        self.0.take()
+        self.writes.take()
+    }
+
+    /// How often anything was written since the session began: what is the same afterwards as before was read between two writes.
+    pub fn written(&self) -> u64 {
+        self.written.get()
     }
 }
 
 /// The catalogs within a transaction.
 pub struct Catalogs<'a> {
-    store: &'a CatalogStore,
+    pub(super) store: &'a CatalogStore,
     txn: &'a Transaction,
     tally: Option<&'a CatalogTally>,
     /// What is read is as of this; none: as of each reading.
@@ -246,8 +276,15 @@ impl Catalogs<'_> {
     /// A row has been written.
     fn count(&self, def: &CatalogDef, add: impl FnOnce(&mut CatalogWrites)) {
         self.note_class_write(def);
+        self.note_write();
         if let Some(tally) = self.tally {
-            add(tally.0.borrow_mut().entry(def.oid).or_default());
+            add(tally.writes.borrow_mut().entry(def.oid).or_default());
+        }
+    }
+
+    fn note_write(&self) {
+        if let Some(tally) = self.tally {
+            tally.written.set(tally.written.get() + 1);
         }
     }
 
@@ -257,7 +294,7 @@ impl Catalogs<'_> {
         Self { moment: Some(self.snapshot()), ..self }
     }
 
-    fn snapshot(&self) -> Arc<Snapshot> {
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         self.moment.clone().unwrap_or_else(|| self.txn.take_latest_snapshot())
     }
 
@@ -378,6 +415,15 @@ impl Catalogs<'_> {
         Ok(())
     }
 
+    /// Would `row` be stored as a row of these values is?
+    ///
+    /// # Errors
+    /// A value that has no stored form.
+    pub fn are_stored_alike(&self, row: &NewRow, values: &[Datum]) -> Result<bool> {
+        let open = self.store.open(row.def)?;
+        Ok(self.encode(&open, &row.values)? == self.encode(&open, values)?)
+    }
+
     /// Replaces a row that was read in this transaction.
     ///
     /// # Errors
@@ -427,20 +473,18 @@ impl Catalogs<'_> {
         tid: Tid,
         options: UpdateOptions,
     ) -> Result<TupleOutcome<(UpdateDone, Vec<Datum>)>> {
-        let columns = written_in_place(row.def);
         let mut was = TupleSlot::new();
         loop {
             let mut values = row.values.clone();
-            if columns.is_empty() || !open.heap.fetch_any(tid, &mut was)? {
+            if open.in_place.is_empty() || !open.heap.fetch_any(tid, &mut was)? {
                 let tuple = self.encode(open, &values)?;
                 let outcome = open.heap.update(self.txn, tid, &tuple, options)?;
                 return Ok(with_values(outcome, values));
             }
-            let now = relation::decode_tuple(&open.heap, &was.bytes, &open.desc, &open.types)?;
-            for (name, before) in columns.iter().zip(&row.statistics) {
-                let i = row.def.position(name);
-                if types::equal(open.types[i], &values[i], before) {
-                    values[i].clone_from(&now[i]);
+            let now = open.decode_in_place(&was.bytes)?;
+            for (i, (before, now)) in open.in_place.iter().zip(row.statistics.iter().zip(now)) {
+                if types::equal(open.types[*i], &values[*i], before) {
+                    values[*i] = now;
                 }
             }
             base::stop_point!("engine.catalog.replace");
@@ -471,12 +515,10 @@ impl Catalogs<'_> {
         if !open.heap.fetch_any(row.tid, &mut was)? {
             return Ok(false);
         }
-        let now = relation::decode_tuple(&open.heap, &was.bytes, &open.desc, &open.types)?;
-        let columns = written_in_place(row.def).iter();
-        let is_as_read = columns.zip(&row.statistics).all(|(name, before)| {
-            let i = row.def.position(name);
-            types::equal(open.types[i], &now[i], before)
-        });
+        let now = open.decode_in_place(&was.bytes)?;
+        let columns = open.in_place.iter().zip(row.statistics.iter().zip(&now));
+        let mut columns = columns.map(|(i, (before, now))| (open.types[*i], before, now));
+        let is_as_read = columns.all(|(ty, before, now)| types::equal(ty, now, before));
         if !is_as_read {
             return Ok(false);
         }
@@ -490,6 +532,7 @@ impl Catalogs<'_> {
         match open.heap.update_in_place_unless_changed(self.txn, tid, was, &tuple)? {
             TupleOutcome::Ok(done) => {
                 self.note_class_write(row.def);
+                self.note_write();
                 Ok(done)
             }
             TupleOutcome::Updated { .. } | TupleOutcome::Deleted { .. } => Ok(false),
@@ -502,11 +545,21 @@ impl Catalogs<'_> {
         if !open.heap.fetch_any(row.tid, &mut slot)? {
             return Ok(true);
         }
-        let old = relation::decode_tuple(&open.heap, slot.view().bytes, &open.desc, &open.types)?;
-        for (index, _) in &open.indexes {
-            if self.key(open, &index.columns, &old)?
-                != self.key(open, &index.columns, &row.values)?
-            {
+        let old = open.take_apart(slot.view().bytes, open.types.len())?;
+        for column in open.indexes.iter().flat_map(|(index, _)| &index.columns) {
+            let i = usize::try_from(*column - 1).unwrap_or(0);
+            let new = encode_key(open.types[i], &row.values[i])?;
+            let same = match (&old[i], &new) {
+                (AttrValue::Null, None) => true,
+                (AttrValue::Inline(old), Some(new)) => old == new,
+                (AttrValue::Null | AttrValue::Inline(_), _) => false,
+                // Packed, or elsewhere.
+                (stored, new) => {
+                    let old = relation::decode_attr(&open.heap, stored, open.types[i])?;
+                    encode_key(open.types[i], &old)? == *new
+                }
+            };
+            if !same {
                 return Ok(true);
             }
         }
@@ -557,7 +610,7 @@ impl Catalogs<'_> {
             for found in batch.iter() {
                 let values =
                     relation::decode_tuple(&open.heap, found.tuple.bytes, &open.desc, &open.types)?;
-                rows.push(row_read(def, found.tid, values, &seen));
+                rows.push(row_read(&open, found.tid, values, &seen));
             }
         }
         Ok(rows)
@@ -623,10 +676,9 @@ fn with_values<T>(outcome: TupleOutcome<T>, values: Vec<Datum>) -> TupleOutcome<
 }
 
 /// A row that `seen` shows at `tid`.
-fn row_read(def: &'static CatalogDef, tid: Tid, values: Vec<Datum>, seen: &Arc<Snapshot>) -> Row {
-    let columns = written_in_place(def).iter();
-    let statistics = columns.map(|name| values[def.position(name)].clone()).collect();
-    Row { def, tid, values, statistics, _seen: Arc::clone(seen) }
+fn row_read(open: &OpenCatalog, tid: Tid, values: Vec<Datum>, seen: &Arc<Snapshot>) -> Row {
+    let statistics = open.in_place.iter().map(|i| values[*i].clone()).collect();
+    Row { def: open.def, tid, values, statistics, _seen: Arc::clone(seen) }
 }
 
 /// What [`Catalogs::update_in_place`] may have written over a row since it was read or moved.
@@ -673,7 +725,7 @@ fn says_the_same(open: &OpenCatalog, tid: Tid, newer: Tid, by: Xid) -> Result<bo
     }))
 }
 
-fn encode_key(ty: Oid, value: &Datum) -> Result<Option<Vec<u8>>> {
+pub(super) fn encode_key(ty: Oid, value: &Datum) -> Result<Option<Vec<u8>>> {
     if value.is_null() {
         return Ok(None);
     }
@@ -682,64 +734,15 @@ fn encode_key(ty: Oid, value: &Datum) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-impl Catalogs<'_> {
-    /// Some columns of the row with that OID; of the others nothing is decoded.
-    ///
-    /// # Errors
-    /// I/O, corruption.
-    pub fn columns_of(
-        &self,
-        catalog: &str,
-        oid: Oid,
-        columns: &[&str],
-    ) -> Result<Option<Vec<Datum>>> {
-        let def = defs::by_name(catalog);
-        let open = self.store.open(def)?;
-        let columns: Vec<usize> = columns.iter().map(|name| def.position(name)).collect();
-        let by_oid = i32::try_from(def.position("oid") + 1).unwrap_or(0);
-        let index = open.indexes.iter().find(|(index, _)| index.columns[..] == [by_oid]);
-        let usable = index.filter(|_| !self.store.storage.ignores_system_indexes);
-        let Some((_, tree)) = usable else {
-            let found = self.find(catalog, &[("oid", Datum::Oid(oid))])?.into_iter().next();
-            return Ok(found.map(|row| columns.iter().map(|i| row.values[*i].clone()).collect()));
-        };
-        let prefix = vec![encode_key(types::oids::OID, &Datum::Oid(oid))?];
-        let snapshot = self.snapshot();
-        let mut scan = tree.scan(ScanBounds::prefix(prefix), ScanOptions::default());
-        scan.judge_by(snapshot.csn);
-        let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
-        while let Some(tid) = scan.next()? {
-            let fetched = open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?;
-            if !fetched.found {
-                scan.pass_over(fetched.all_dead, fetched.gone);
-                continue;
-            }
-            let stored = columns.iter().max().map_or(0, |last| last + 1);
-            let mut attrs = vec![AttrValue::Null; stored];
-            page::tuple::deform(slot.view().bytes, &open.desc, &mut attrs)
-                .map_err(Error::corrupt_file)?;
-            let decode = |i: &usize| relation::decode_attr(&open.heap, &attrs[*i], open.types[*i]);
-            return columns.iter().map(decode).collect::<Result<_>>().map(Some);
-        }
-        Ok(None)
-    }
-}
-
 impl RowSource for Catalogs<'_> {
     fn find(&self, catalog: &str, key: &[(&str, Datum)]) -> Result<Vec<Row>> {
         let def = defs::by_name(catalog);
         let open = self.store.open(def)?;
         let key: Vec<(usize, &Datum)> = key.iter().map(|(n, d)| (def.position(n), d)).collect();
-        let column = |i: usize| i32::try_from(i + 1).unwrap_or(0);
-        // The index that uses most of the key.
-        let covered = |index: &CatalogIndex| {
-            index.columns.iter().take_while(|c| key.iter().any(|(i, _)| column(*i) == **c)).count()
-        };
-        let best = open.indexes.iter().max_by_key(|(index, _)| covered(index));
         let matches = |values: &[Datum]| {
             key.iter().all(|(i, d)| types::equal(open.types[*i], &values[*i], d))
         };
-        let Some((index, tree)) = best.filter(|(index, _)| covered(index) > 0) else {
+        let Some((index, tree)) = open.index_for(&key) else {
             let mut rows = self.scan(catalog)?;
             rows.retain(|r| matches(&r.values));
             return Ok(rows);
@@ -749,29 +752,24 @@ impl RowSource for Catalogs<'_> {
             rows.retain(|r| matches(&r.values));
             return self.in_order(&open, index, tree, rows);
         }
-        let mut prefix = Vec::new();
-        for c in &index.columns[..covered(index)] {
-            let (i, d) = key.iter().find(|(i, _)| column(*i) == *c).expect("counted as covered");
-            prefix.push(encode_key(open.types[*i], d)?);
-        }
-        let snapshot = self.snapshot();
-        let mut scan = tree.scan(ScanBounds::prefix(prefix), ScanOptions::default());
-        scan.judge_by(snapshot.csn);
         let mut rows = Vec::new();
-        let (mut state, mut slot) = (FetchState::new(), TupleSlot::new());
-        while let Some(tid) = scan.next()? {
-            let fetched = open.heap.fetch(tid, &snapshot, &mut state, &mut slot)?;
-            if !fetched.found {
-                scan.pass_over(fetched.all_dead, fetched.gone);
-                continue;
-            }
-            let values =
-                relation::decode_tuple(&open.heap, slot.view().bytes, &open.desc, &open.types)?;
+        self.each_by(&open, index, tree, &key, &mut |tid, tuple, seen| {
+            let values = relation::decode_tuple(&open.heap, tuple, &open.desc, &open.types)?;
             if matches(&values) {
-                rows.push(row_read(def, slot.tid, values, &snapshot));
+                rows.push(row_read(&open, tid, values, seen));
             }
-        }
+            Ok(true)
+        })?;
         Ok(rows)
+    }
+
+    fn visit(
+        &self,
+        catalog: &str,
+        key: &[(&str, Datum)],
+        f: &mut dyn FnMut(&StoredRow<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.visit_until(catalog, key, &mut |row| f(row).map(|()| true))
     }
 
     fn database(&self) -> Oid {

@@ -363,7 +363,7 @@ impl Executor {
     ///
     /// # Errors
     /// Whatever the statement meets.
-    pub fn next_batch(&mut self, x: &ExecContext<'_>, max: usize) -> Result<&Batch> {
+    pub fn next_batch(&mut self, x: &ExecContext<'_>, max: usize) -> Result<&mut Batch> {
         if !self.started {
             bail!(INTERNAL_ERROR, "executor was not started");
         }
@@ -373,7 +373,7 @@ impl Executor {
         }
         if self.done {
             self.batch.reset(self.batch.width());
-            return Ok(&self.batch);
+            return Ok(&mut self.batch);
         }
         x.cancel.check()?;
         let hook = Hook { x, shared: &self.shared };
@@ -388,12 +388,12 @@ impl Executor {
     }
 
     /// Reads what is late. RETURNING may give more rows at once than were asked for, and long values may be too much at once: the rest is kept.
-    fn cut(&mut self, max: usize) -> Result<&Batch> {
+    fn cut(&mut self, max: usize) -> Result<&mut Batch> {
         let n = if self.shared.has_late { self.batch.settle(max)? } else { max };
         if self.batch.len() > n {
             self.rest = Some(self.batch.split_off(n));
         }
-        Ok(&self.batch)
+        Ok(&mut self.batch)
     }
 
     /// Runs what is left to the end without handing out rows; returns how many there were.

@@ -1,25 +1,30 @@
 //! Rows kept for a cursor, each to be had again by its number: in memory up to a bound, then in a temporary file.
 //!
 //! # Layout
-//! A row in the file is its length (4 bytes) and its values as [`super::row_codec`] has them. Where every [`STRIDE`]th row begins is kept in memory.
+//! In memory the values of [`CHUNK`] rows stand one after another: a row has no memory of its own. A row in the file is its length (4 bytes) and its values as [`super::row_codec`] has them. Where every [`STRIDE`]th row begins is kept in memory.
 
 use super::batch::row_bytes;
 use super::row_codec::{io, read_row, write_framed};
 use super::temp_files::{Space, note_read, temp_file};
-use base::Result;
+use base::{Result, bail};
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use types::Datum;
 
 const STRIDE: usize = 64;
+const CHUNK: usize = 64;
 /// Written at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Rows by their numbers, from 0.
 #[derive(Default)]
 pub(crate) struct NumberedRows {
+    /// All chunks are full, but the last.
     memory: Vec<Vec<Datum>>,
+    in_memory: usize,
+    /// Values in a row: all have as many.
+    width: usize,
     bytes: usize,
     disk: Option<Disk>,
 }
@@ -27,7 +32,6 @@ pub(crate) struct NumberedRows {
 struct Disk {
     file: File,
     space: Space,
-    width: usize,
     rows: usize,
     marks: Vec<u64>,
     /// What is in the file, and what is still to be written behind it.
@@ -39,42 +43,50 @@ struct Disk {
 
 impl NumberedRows {
     pub(crate) fn len(&self) -> usize {
-        self.memory.len() + self.disk.as_ref().map_or(0, |d| d.rows)
+        self.in_memory + self.disk.as_ref().map_or(0, |d| d.rows)
     }
 
-    /// Adds a row; of more than `bound` bytes the rest goes to disk.
-    pub(crate) fn push(&mut self, row: &[Datum], bound: usize) -> Result<()> {
-        match self.has_room(row, bound) {
-            true => self.memory.push(row.to_vec()),
+    /// Adds a row, whose values it may take; of more than `bound` bytes the rest goes to disk.
+    pub(crate) fn push(&mut self, row: &mut [Datum], bound: usize) -> Result<()> {
+        match self.has_room(row, bound)? {
+            true => self.next_in_memory().extend(row.iter_mut().map(std::mem::take)),
             false => self.to_disk(row)?,
         }
         Ok(())
     }
 
-    /// The same, of a row that nobody else wants.
-    pub(crate) fn push_own(&mut self, row: Vec<Datum>, bound: usize) -> Result<()> {
-        match self.has_room(&row, bound) {
-            true => self.memory.push(row),
-            false => self.to_disk(&row)?,
+    fn has_room(&mut self, row: &[Datum], bound: usize) -> Result<bool> {
+        if self.len() == 0 {
+            self.width = row.len();
+        } else if self.width != row.len() {
+            bail!(INTERNAL_ERROR, "a row of {} values among such of {}", row.len(), self.width);
         }
-        Ok(())
-    }
-
-    fn has_room(&mut self, row: &[Datum], bound: usize) -> bool {
         if self.disk.is_some() {
-            return false;
+            return Ok(false);
         }
         let bytes = self.bytes + row_bytes(row);
         let has_room = bytes <= bound;
         if has_room {
             self.bytes = bytes;
         }
-        has_room
+        Ok(has_room)
+    }
+
+    /// Where one more row goes, which is counted.
+    fn next_in_memory(&mut self) -> &mut Vec<Datum> {
+        let chunk = self.in_memory / CHUNK;
+        self.in_memory += 1;
+        if self.memory.len() <= chunk {
+            // The first may be the only one, of few rows.
+            let values = if chunk == 0 { self.width } else { CHUNK * self.width };
+            self.memory.push(Vec::with_capacity(values));
+        }
+        &mut self.memory[chunk]
     }
 
     fn to_disk(&mut self, row: &[Datum]) -> Result<()> {
         if self.disk.is_none() {
-            self.disk = Some(Disk::new(row.len())?);
+            self.disk = Some(Disk::new()?);
         }
         self.disk.as_mut().map_or(Ok(()), |d| d.push(row))
     }
@@ -95,22 +107,22 @@ impl NumberedRows {
         n: usize,
         look: impl FnOnce(&[Datum]) -> Result<T>,
     ) -> Result<Option<T>> {
-        if let Some(row) = self.memory.get(n) {
-            return look(row).map(Some);
+        if n < self.in_memory {
+            let at = n % CHUNK * self.width;
+            return look(&self.memory[n / CHUNK][at..at + self.width]).map(Some);
         }
         match &self.disk {
-            Some(d) if n < self.len() => look(&d.get(n - self.memory.len())?).map(Some),
+            Some(d) if n < self.len() => look(&d.get(n - self.in_memory, self.width)?).map(Some),
             _ => Ok(None),
         }
     }
 }
 
 impl Disk {
-    fn new(width: usize) -> Result<Disk> {
+    fn new() -> Result<Disk> {
         Ok(Disk {
             file: temp_file().map_err(io)?,
             space: Space::new(),
-            width,
             rows: 0,
             marks: Vec::new(),
             end: 0,
@@ -144,7 +156,7 @@ impl Disk {
         Ok(u64::from(u32::from_le_bytes(len)))
     }
 
-    fn get(&self, n: usize) -> Result<Vec<Datum>> {
+    fn get(&self, n: usize, width: usize) -> Result<Vec<Datum>> {
         let (mut row, mut at) = self.next.get();
         if row > n || row / STRIDE < n / STRIDE {
             (row, at) = (n / STRIDE * STRIDE, self.marks[n / STRIDE]);
@@ -157,8 +169,8 @@ impl Disk {
         self.file.read_exact_at(&mut bytes, at + 4).map_err(io)?;
         note_read(bytes.len() + 4);
         self.next.set((n + 1, at + 4 + bytes.len() as u64));
-        let mut out = Vec::with_capacity(self.width);
-        read_row(&mut &bytes[..], self.width, &mut out)?;
+        let mut out = Vec::with_capacity(width);
+        read_row(&mut &bytes[..], width, &mut out)?;
         Ok(out)
     }
 }
@@ -180,7 +192,7 @@ mod tests {
         let mut rows = NumberedRows::default();
         let mut kept = 0;
         for n in 0..3000 {
-            rows.push(&row(n), 20_000).unwrap();
+            rows.push(&mut row(n), 20_000).unwrap();
             // Rows are asked for while more are to come.
             if n.is_multiple_of(7) {
                 rows.settle().unwrap();
@@ -189,7 +201,7 @@ mod tests {
                     assert_eq!(format!("{got:?}"), format!("{:?}", row(i)), "{i} of {n}");
                 }
             }
-            kept = rows.memory.len();
+            kept = rows.in_memory;
         }
         assert!(rows.bytes <= 20_000 && kept < 400, "{kept} rows are in memory");
         rows.settle().unwrap();
@@ -197,5 +209,22 @@ mod tests {
         let all =
             |n: usize| format!("{:?}", rows.get(n).unwrap().unwrap()) == format!("{:?}", row(n));
         assert!((0..3000).all(all) && (0..3000).rev().all(all));
+    }
+
+    #[test]
+    fn rows_have_as_many_values_each_be_it_none() {
+        for bound in [0, 10_000, usize::MAX] {
+            let mut rows = NumberedRows::default();
+            (0..1000).for_each(|_| rows.push(&mut [], bound).unwrap());
+            rows.settle().unwrap();
+            assert_eq!(rows.len(), 1000);
+            assert!(rows.get(999).unwrap().unwrap().is_empty());
+            assert!(rows.get(1000).unwrap().is_none());
+        }
+        let mut rows = NumberedRows::default();
+        rows.push(&mut [Datum::Int4(1), Datum::Null], usize::MAX).unwrap();
+        assert!(rows.push(&mut [Datum::Int4(1)], usize::MAX).is_err());
+        assert!(rows.push(&mut [], usize::MAX).is_err());
+        assert_eq!(rows.len(), 1);
     }
 }

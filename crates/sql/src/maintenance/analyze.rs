@@ -17,9 +17,11 @@ use crate::client::{Client, Notice, Severity};
 use crate::session::{Session, SessionState};
 use base::{GiveWay, Oid, Result, bail};
 use buffer::Strategy;
+use engine::catalog::defs;
 use engine::catalog::load::RowSource;
 use engine::catalog::model::{Column, ColumnStatistics, Table};
-use engine::catalog::rows::{NewRow, Row};
+use engine::catalog::options::RelationOptions;
+use engine::catalog::rows::{NewRow, Row, options_of};
 use engine::kept::KeptValue;
 use page::tuple::AttrValue;
 use std::rc::Rc;
@@ -347,6 +349,21 @@ impl Place {
         let key = [("attrelid", Datum::Oid(self.relation)), ("attnum", self.number())];
         Ok(state.catalog.rows(&txn).find("pg_attribute", &key)?.into_iter().next())
     }
+
+    /// What that says in `attoptions`.
+    fn options(&self, state: &SessionState) -> Result<RelationOptions> {
+        let txn = state.txn()?;
+        let key = [("attrelid", Datum::Oid(self.relation)), ("attnum", self.number())];
+        let [at] = defs::by_name("pg_attribute").places(["attoptions"]);
+        let mut found = RelationOptions::default();
+        state.catalog.rows(&txn).visit("pg_attribute", &key, &mut |row| {
+            if !row.is_null(at) {
+                found = options_of(&row.datum(at)?);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
 }
 
 /// Replaces a column's row in `pg_statistic`; `n_distinct`, where it is set, has the better of the estimate.
@@ -355,8 +372,7 @@ pub(super) fn store(
     place: &Place,
     mut statistics: ColumnStatistics,
 ) -> Result<()> {
-    let options = place.attribute(state)?.map(|row| row.options("attoptions")).unwrap_or_default();
-    if let Some(distinct) = options.number("n_distinct")
+    if let Some(distinct) = place.options(state)?.number("n_distinct")
         && distinct != 0.0
     {
         #[expect(clippy::cast_possible_truncation, reason = "pg_statistic keeps float4")]
@@ -407,6 +423,8 @@ pub(super) fn store(
         ("stainherit", Datum::Bool(false)),
     ];
     match rows.find("pg_statistic", &key)?.into_iter().next() {
+        // A table that stays as it is is analysed again and again: no new version is made, and no plan made anew, for nothing.
+        Some(old) if rows.are_stored_alike(&row, &old.values)? => return Ok(()),
         Some(mut old) => {
             old.values = row.values;
             rows.update(&old)?;
@@ -415,7 +433,7 @@ pub(super) fn store(
             rows.insert(&row)?;
         }
     }
-    state.catalog.changed_within(place.relation);
+    state.catalog.changed_statistics(place.relation);
     Ok(())
 }
 

@@ -96,7 +96,7 @@ impl Seen<'_> {
             base::stop_point!("sql.analyze.object_computed");
         }
         if !list.is_empty() {
-            state.catalog.changed_within(self.table.oid);
+            state.catalog.changed_statistics(self.table.oid);
         }
         Ok(())
     }

@@ -16,15 +16,29 @@ impl SessionState {
     /// # Errors
     /// I/O.
     pub fn search_schemas(&self) -> Result<Vec<(String, Oid)>> {
+        let mut schemas = Vec::new();
+        self.find_in_schemas(|name, oid| {
+            schemas.push((name.to_owned(), oid));
+            Ok(None::<()>)
+        })?;
+        Ok(schemas)
+    }
+
+    /// The first thing that `look` finds in the schemas of `search_path`.
+    fn find_in_schemas<T>(
+        &self,
+        mut look: impl FnMut(&str, Oid) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         let txn = self.txn()?;
         let named = self.search_path_names();
-        let mut schemas = Vec::new();
         let temp = self.temp_schema.get();
-        if temp.is_valid() && !named.iter().any(|n| n == "pg_temp") {
-            schemas.push(("pg_temp".to_owned(), temp));
-        }
-        if !named.iter().any(|n| n == "pg_catalog") {
-            schemas.push(("pg_catalog".to_owned(), PG_CATALOG));
+        let first = [("pg_temp", temp), ("pg_catalog", PG_CATALOG)].into_iter();
+        for (name, oid) in first.filter(|(_, oid)| oid.is_valid()) {
+            if !named.iter().any(|n| n == name)
+                && let Some(found) = look(name, oid)?
+            {
+                return Ok(Some(found));
+            }
         }
         for name in named.iter() {
             let oid = match name.as_str() {
@@ -33,11 +47,12 @@ impl SessionState {
             };
             if let Some(oid) = oid
                 && crate::acl::may_use_schema(self, oid)?
+                && let Some(found) = look(name, oid)?
             {
-                schemas.push((name.clone(), oid));
+                return Ok(Some(found));
             }
         }
-        Ok(schemas)
+        Ok(None)
     }
 
     /// `search_path` split into names, `$user` replaced.
@@ -113,12 +128,7 @@ impl CatalogView for SessionState {
                 None => Ok(None),
             };
         }
-        for (_, oid) in self.search_schemas()? {
-            if let Some(table) = self.in_schema(oid, name)? {
-                return Ok(Some(table));
-            }
-        }
-        Ok(None)
+        self.find_in_schemas(|_, oid| self.in_schema(oid, name))
     }
 
     fn table_by_oid(&self, oid: Oid) -> Result<Option<Arc<Table>>> {
@@ -162,12 +172,7 @@ impl CatalogView for SessionState {
                 None => Ok(None),
             };
         }
-        for (_, oid) in self.search_schemas()? {
-            if let Some(found) = self.catalog.type_oid(&txn, oid, name)? {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
+        self.find_in_schemas(|_, oid| self.catalog.type_oid(&txn, oid, name))
     }
 
     fn role_by_name(&self, name: &str) -> Result<Option<Oid>> {

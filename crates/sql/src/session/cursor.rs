@@ -207,7 +207,7 @@ fn read_to(portal: &mut Portal, n: usize) -> Result<()> {
     let all = n == usize::MAX || execution.writes();
     let wanted = if all { 0 } else { n - kept.len() };
     let (mut rows, bound) = (kept.rows.borrow_mut(), execution.work_mem_bytes());
-    kept.complete = execution.run_whole(wanted, &mut |row: &[Datum]| rows.push(row, bound))?;
+    kept.complete = execution.run_whole(wanted, &mut |row| rows.push(row, bound))?;
     rows.settle()
 }
 

@@ -39,6 +39,7 @@ pub mod state;
 mod statement_cache;
 mod statement_log;
 mod template;
+mod template_form;
 mod transaction;
 mod transaction_clock;
 mod utility;

@@ -83,21 +83,10 @@ impl Default for MadeRows {
 }
 
 impl MadeRows {
-    /// Adds a row; of more than `bound` bytes the rest goes to disk.
-    pub(super) fn push(&mut self, row: &[Datum], bound: usize) -> Result<()> {
-        self.own().map_or(Ok(()), |rows| rows.push(row, bound))
-    }
-
-    /// All are there.
-    pub(super) fn settle(&mut self) -> Result<()> {
-        self.own().map_or(Ok(()), NumberedRows::settle)
-    }
-
-    fn own(&mut self) -> Option<&mut NumberedRows> {
-        match &mut self.rows {
-            Made::Own(rows) => Some(rows),
-            Made::Kept { .. } => None,
-        }
+    /// These, which are all.
+    pub(super) fn own(mut rows: NumberedRows) -> Result<MadeRows> {
+        rows.settle()?;
+        Ok(MadeRows { rows: Made::Own(rows), out: 0 })
     }
 
     /// Hands the next one to `sink`; false if there is no other.
@@ -118,8 +107,8 @@ impl MadeRows {
     /// A few, in memory.
     pub(super) fn of(rows: Vec<Vec<Datum>>) -> Result<MadeRows> {
         let mut made = NumberedRows::default();
-        rows.into_iter().try_for_each(|row| made.push_own(row, usize::MAX))?;
-        Ok(MadeRows { rows: Made::Own(made), out: 0 })
+        rows.into_iter().try_for_each(|mut row| made.push(&mut row, usize::MAX))?;
+        MadeRows::own(made)
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Prepared {
     pub prepared_us: i64,
     /// How often it was run by its plan.
     pub runs: Cell<i64>,
+    /// It is planned for its values each time, as the text with these in it would be, or for all values once; none: as it pays.
+    for_values: Option<bool>,
     tried: RefCell<Tried>,
 }
 
@@ -174,6 +176,7 @@ impl Prepared {
             from_sql: false,
             prepared_us: base::sync::now_timestamp_us(),
             runs: Cell::new(0),
+            for_values: None,
             tried: RefCell::default(),
         }
     }
@@ -186,6 +189,11 @@ impl Prepared {
     /// Another one of the same text, prepared now.
     pub(super) fn again(&self) -> Prepared {
         Prepared::with(Rc::clone(&self.meaning))
+    }
+
+    /// Has it planned for its values each time, or never, whatever that costs.
+    pub(super) fn plan_by_values(&mut self, each_time: bool) {
+        self.for_values = Some(each_time);
     }
 
     /// A query rather than a utility statement.
@@ -220,12 +228,15 @@ impl Prepared {
         session: &Session,
         params: &[types::Datum],
     ) -> Option<Rc<Query>> {
-        if params.is_empty() || !plan.by_values {
+        if params.is_empty() || !self.for_values.unwrap_or(plan.by_values) {
             return None;
         }
         let cached = self.meaning.plan.borrow();
         // The plan at hand may be of catalogs that only this transaction sees: then no query is kept with it.
         let cached = cached.as_ref().filter(|cached| Arc::ptr_eq(&cached.plan, plan))?;
+        if self.for_values == Some(true) {
+            return cached.query.clone();
+        }
         let mut tried = self.tried.borrow_mut();
         if !tried.beside.as_ref().is_some_and(|before| Arc::ptr_eq(before, plan)) {
             *tried = Tried { beside: Some(Arc::clone(plan)), ..Tried::default() };
@@ -271,7 +282,8 @@ impl Prepared {
             footing.add(more);
             let plan = Arc::clone(&plan);
             let sizes = PlanSizes::of(&plan, state.cluster.storage());
-            let query = kept.filter(|_| plan.by_values).map(Rc::new);
+            let by_values = self.for_values.unwrap_or(plan.by_values);
+            let query = kept.filter(|_| by_values).map(Rc::new);
             *self.meaning.plan.borrow_mut() = Some(CachedPlan {
                 plan,
                 query,
@@ -365,6 +377,11 @@ impl Session {
     /// How many plans it has made, for lack of one that was as good as new.
     pub fn plans_made(&self) -> u64 {
         self.planned.get()
+    }
+
+    /// How many descriptions of relations it has made, for lack of one that was as good as new.
+    pub fn descriptions_made(&self) -> u64 {
+        self.state.catalog.descriptions_made()
     }
 
     /// Analyses `parsed`, which may have the parameters that `params` allows.

@@ -109,20 +109,18 @@ impl Execution {
         limit: usize,
         sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
     ) -> Result<bool> {
-        match self.hidden {
-            0 => self.run_whole(limit, sink),
-            hidden => self.run_whole(limit, &mut |row| sink(&row[..row.len() - hidden])),
-        }
+        let hidden = self.hidden;
+        self.run_whole(limit, &mut |row| sink(&row[..row.len() - hidden]))
     }
 
-    /// As [`Execution::run`], with what a cursor's rows have behind its columns.
+    /// As [`Execution::run`], with what a cursor's rows have behind its columns; `sink` may take the values.
     ///
     /// # Errors
     /// As [`Execution::run`].
     pub fn run_whole(
         &mut self,
         limit: usize,
-        sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
+        sink: &mut dyn FnMut(&mut [Datum]) -> Result<()>,
     ) -> Result<bool> {
         if self.measured.is_none() {
             return self.run_rows(limit, sink);
@@ -142,7 +140,7 @@ impl Execution {
     fn run_rows(
         &mut self,
         limit: usize,
-        sink: &mut dyn FnMut(&[Datum]) -> Result<()>,
+        sink: &mut dyn FnMut(&mut [Datum]) -> Result<()>,
     ) -> Result<bool> {
         let mut left = if limit == 0 { usize::MAX } else { limit };
         let cx = exec_context(
@@ -160,7 +158,7 @@ impl Execution {
                 break;
             }
             for i in 0..batch.len() {
-                sink(batch.row(i))?;
+                sink(batch.row_mut(i))?;
             }
             self.rows += batch.len() as u64;
             left -= batch.len().min(left);

@@ -67,7 +67,9 @@ impl Session {
                 name_command(prepared.parsed.as_deref());
                 return self.run_single(prepared, Vec::new(), client);
             }
-            if let Some((prepared, params)) = self.templates.get(text, catalog, &path) {
+            if let Some((prepared, params)) =
+                self.templates.get(text, catalog, &path, self.env.as_ref())
+            {
                 self.log_kept_statement(prepared.parsed.as_deref(), text);
                 name_command(prepared.parsed.as_deref());
                 return self.run_single(prepared, params, client);
@@ -201,8 +203,6 @@ impl Session {
         params: Vec<Datum>,
         client: &mut dyn Client,
     ) -> Result<String> {
-        let columns = prepared.columns.clone();
-        let mut portal = Portal::new(Rc::clone(&prepared), params.clone(), columns);
         if let Some(utility) = prepared.utility() {
             let done = self.utility(utility, &prepared, &[], client)?;
             return match done.rows {
@@ -216,6 +216,8 @@ impl Session {
             };
         }
         let generation = self.state.catalog.generation();
+        let columns = prepared.columns.clone();
+        let mut portal = Portal::new(Rc::clone(&prepared), params.clone(), columns);
         if let Err(error) = self.start_portal(&mut portal) {
             // A table was changed while its lock was waited for. The client has not been told of
             // any columns yet, so the statement is read again.

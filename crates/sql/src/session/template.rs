@@ -1,30 +1,32 @@
-//! Statements of the simple protocol without their constants: `WHERE aid = 5` and `WHERE aid = 6` have one plan.
+//! Statements of the simple protocol without their constants: `WHERE aid = 5` and `WHERE aid = 6` are read once.
 //!
 //! # Purpose
-//! Clients that write their values into the text send a new text each time. [`Templates`] keeps plans under the text with its whole numbers
-//! struck out, and knows which of the numbers are parameters of the plan.
+//! Clients that write their values into the text send a new text each time. [`Templates`] keeps statements under the text with its whole numbers
+//! and its strings struck out, and knows which of them are parameters.
 //!
 //! # Invariants
-//! A number becomes a parameter only where it is the whole of what the analyser sees as a constant of type integer, and where the plan
-//! could not have depended on it: compared for equality with a column, all columns of a unique index being so compared; or a
-//! value that INSERT or UPDATE writes, or an operand of arithmetic in one. All other numbers of the text must be the same again.
-//! A plan is used under the catalogs, and the search path, that it was made under, and under no others.
+//! A constant becomes a parameter only where it is the whole of what the analyser sees as a constant of type integer, or as one whose type is that
+//! of what it is compared with or written to (`template_form.rs`). All others of the text must be the same again.
+//! The plan of a template is one for all values only where it could not have depended on them: they find one row at most by a unique key, or are
+//! written. Elsewhere the statement is planned for its values each time, as it would be as a text of its own.
+//! A template is used under the catalogs, and the search path, that it was made under, and under no others.
+//!
+//! # Layout
+//! In a key a number is the byte 1, a string the byte 2; no text that is looked up has these. Where a quote may be something else than a string's
+//! (in a comment, within dollars, behind a letter or `&`) strings stay in the key.
 
 use super::Session;
 use super::prepared::Prepared;
+use super::template_form::{Taker, has_form};
 use crate::analyse::ParamTypes;
-use crate::parse::ast::{
-    Expr, ExprKind, ObjectName, QueryStatement, Select, SelectBody, SetClause, TableRef,
-};
 use crate::parse::{Parsed, Statement};
-use base::Result;
+use base::{Oid, Result};
 use engine::catalog::cache::SessionCatalog;
-use engine::catalog::model::{CatalogView, RelationKind};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::rc::Rc;
-use std::sync::Arc;
-use types::{Datum, oids};
+use types::{Datum, Env, oids};
 
 /// How many statements are kept.
 const KEPT: usize = 256;
@@ -33,18 +35,35 @@ const SEEN: usize = 1024;
 /// Longer texts are not looked at.
 const LONGEST: usize = 2048;
 
-/// A run of digits in a text.
+/// So many texts in a row that differ from a template in what is no parameter: it is left as it is.
+const MOST_MISSED: u8 = 8;
+
+/// A run of digits in a text, or a string with its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    start: usize,
-    end: usize,
+pub(super) struct Run {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) is_string: bool,
+}
+
+impl Run {
+    /// What a string of `text` says.
+    pub(super) fn content(self, text: &str) -> Cow<'_, str> {
+        let within = &text[self.start + 1..self.end - 1];
+        match within.contains('\'') {
+            true => Cow::Owned(within.replace("''", "'")),
+            false => Cow::Borrowed(within),
+        }
+    }
 }
 
 /// What stands where a run was.
 enum Slot {
     /// A parameter of the plan, or its negative.
-    Param { negative: bool },
-    /// These digits and no others.
+    Number { negative: bool },
+    /// A parameter of this type.
+    String(Oid),
+    /// These bytes and no others.
     Fixed(Box<str>),
 }
 
@@ -53,96 +72,205 @@ struct Template {
     slots: Vec<Slot>,
     generation: u64,
     search_path: Rc<[String]>,
+    /// How many texts in a row were others where no parameter is.
+    missed: u8,
 }
 
-/// Plans by text without numbers.
+/// Statements by text without constants.
 #[derive(Default)]
 pub(super) struct Templates {
-    templates: HashMap<Box<str>, Template>,
+    /// None: the text is known to make no template.
+    templates: HashMap<Box<str>, Option<Template>>,
     /// Hashes of keys that came once, by their low bits.
     seen: Vec<u64>,
     hasher: std::hash::RandomState,
     /// The key and the runs of the text looked up last.
     key: String,
     runs: Vec<Run>,
-    /// How often a plan was found.
+    /// How often a template was found.
     used: u64,
 }
 
-/// Strikes the whole numbers out of `text`.
+/// Part of a name, of a number that is not whole, of $1.
+fn joins(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$') || b >= 0x80
+}
+
+/// Strikes the whole numbers and the strings out of `text`.
 fn strike_out(text: &str, key: &mut String, runs: &mut Vec<Run>) {
+    let bytes = text.as_bytes();
+    let strings = bytes.contains(&b'\'')
+        && !bytes.contains(&b'$')
+        && !text.contains("--")
+        && !text.contains("/*");
+    if !strike(text, strings, key, runs) {
+        strike(text, false, key, runs);
+    }
+}
+
+/// The same, with `strings` or without; false, with nothing that is of use: a quote is not a string's.
+fn strike(text: &str, strings: bool, key: &mut String, runs: &mut Vec<Run>) -> bool {
     key.clear();
     runs.clear();
     let bytes = text.as_bytes();
-    // Part of a name, of a number that is not whole, of $1: those digits stay.
-    let joins = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$') || b >= 0x80;
     let (mut at, mut copied) = (0, 0);
     while at < bytes.len() {
-        if !joins(bytes[at]) {
+        let start = at;
+        let is_string = strings && bytes[at] == b'\'';
+        if is_string {
+            let before = start.checked_sub(1).map(|i| bytes[i]);
+            let Some(end) = after_quoted(bytes, start) else { return false };
+            if before.is_some_and(|b| joins(b) || b == b'&') {
+                return false;
+            }
+            at = end;
+        } else if strings && bytes[at] == b'"' {
+            let Some(end) = after_quoted(bytes, start) else { return false };
+            at = end;
+            continue;
+        } else if joins(bytes[at]) {
+            while at < bytes.len() && joins(bytes[at]) {
+                at += 1;
+            }
+            if !bytes[start..at].iter().all(u8::is_ascii_digit) {
+                continue;
+            }
+        } else {
             at += 1;
             continue;
         }
-        let start = at;
-        while at < bytes.len() && joins(bytes[at]) {
-            at += 1;
-        }
-        if bytes[start..at].iter().all(u8::is_ascii_digit) {
-            key.push_str(&text[copied..start]);
-            // No text that is looked up has this byte.
-            key.push('\u{1}');
-            copied = at;
-            runs.push(Run { start, end: at });
-        }
+        key.push_str(&text[copied..start]);
+        key.push(if is_string { '\u{2}' } else { '\u{1}' });
+        copied = at;
+        runs.push(Run { start, end: at, is_string });
     }
     key.push_str(&text[copied..]);
+    true
+}
+
+/// Where what is quoted from `start` on is over; a quote that is doubled is part of it.
+fn after_quoted(bytes: &[u8], start: usize) -> Option<usize> {
+    let quote = bytes[start];
+    let mut at = start + 1;
+    loop {
+        at += bytes.get(at..)?.iter().position(|b| *b == quote)? + 1;
+        if bytes.get(at) != Some(&quote) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+/// A string can be a parameter of such a type: its value is that of its text alone.
+fn is_plain_type(ty: Oid) -> bool {
+    is_of_time(ty)
+        || matches!(
+            ty,
+            oids::TEXT
+                | oids::VARCHAR
+                | oids::BPCHAR
+                | oids::NAME
+                | oids::UUID
+                | oids::BOOL
+                | oids::INT2
+                | oids::INT4
+                | oids::INT8
+                | oids::FLOAT8
+                | oids::NUMERIC
+        )
+}
+
+fn is_of_time(ty: Oid) -> bool {
+    matches!(ty, oids::DATE | oids::TIMESTAMP | oids::TIMESTAMPTZ)
+}
+
+impl Slot {
+    /// The parameter that `run` of `text` is here: none where none is, an error where the text is another one.
+    fn parameter(&self, text: &str, run: Run, env: &dyn Env) -> Result<Option<Datum>, ()> {
+        let written = &text[run.start..run.end];
+        match self {
+            Slot::Fixed(same) if **same == *written => Ok(None),
+            Slot::Fixed(_) => Err(()),
+            Slot::Number { negative } => {
+                let n = written.parse::<i64>().map_err(|_| ())?;
+                let n = i32::try_from(if *negative { -n } else { n }).map_err(|_| ())?;
+                Ok(Some(Datum::Int4(n)))
+            }
+            Slot::String(ty) => {
+                let content = run.content(text);
+                // 'now' and 'tomorrow' are read when the transaction is there.
+                let is_moment = |b: u8| b.is_ascii_digit() || b"-:. +TZ".contains(&b);
+                if is_of_time(*ty) && !content.bytes().all(is_moment) {
+                    return Err(());
+                }
+                // What is wrong with it is told with its place.
+                types::text_input(*ty, -1, &content, env).map(Some).map_err(|_| ())
+            }
+        }
+    }
 }
 
 impl Templates {
-    /// The plan for `text` and its parameters.
+    /// The statement that `text` is and its parameters.
     pub(super) fn get(
         &mut self,
         text: &str,
         catalog: &SessionCatalog,
         path: &[String],
+        env: &dyn Env,
     ) -> Option<(Rc<Prepared>, Vec<Datum>)> {
         self.key.clear();
-        // A text with the byte that stands for a number in it could be taken for another one.
-        if text.len() > LONGEST || text.as_bytes().contains(&1) {
+        // A text with a byte that stands for a constant in it could be taken for another one.
+        if text.len() > LONGEST || text.bytes().any(|b| matches!(b, 1 | 2)) {
             return None;
         }
         strike_out(text, &mut self.key, &mut self.runs);
-        let template = self.templates.get_mut(self.key.as_str())?;
+        let template = self.templates.get_mut(self.key.as_str())?.as_mut()?;
         if *template.search_path != *path
             || !catalog.still_good(&mut template.generation, &template.prepared.footing)
         {
+            // It may be made anew.
+            template.missed = 0;
             return None;
         }
         let mut params = Vec::with_capacity(self.runs.len());
         for (slot, run) in template.slots.iter().zip(&self.runs) {
-            let digits = &text[run.start..run.end];
-            match slot {
-                Slot::Fixed(same) if **same == *digits => {}
-                Slot::Fixed(_) => return None,
-                Slot::Param { negative } => {
-                    let n = digits.parse::<i64>().ok()?;
-                    let n = i32::try_from(if *negative { -n } else { n }).ok()?;
-                    params.push(Datum::Int4(n));
-                }
-            }
+            let Ok(param) = slot.parameter(text, *run, env) else {
+                template.missed = template.missed.saturating_add(1);
+                return None;
+            };
+            params.extend(param);
         }
+        template.missed = 0;
         self.used += 1;
         Some((Rc::clone(&template.prepared), params))
     }
 
-    /// Whether the text looked up last has come before in all but its numbers.
-    fn came_before(&mut self) -> bool {
+    /// Is the text looked up last to be made a template of: has it come before in all but its constants, and is none yet?
+    fn is_wanted(&mut self) -> bool {
         if self.key.is_empty() || self.runs.is_empty() {
             return false;
+        }
+        match self.templates.get(self.key.as_str()) {
+            Some(None) => return false,
+            Some(Some(template)) if template.missed > MOST_MISSED => return false,
+            _ => {}
         }
         let hash = self.hasher.hash_one(self.key.as_str());
         self.seen.resize(SEEN, 0);
         let slot = usize::try_from(hash % SEEN as u64).unwrap_or(0);
         std::mem::replace(&mut self.seen[slot], hash) == hash
+    }
+
+    /// Keeps what the text looked up last makes.
+    fn put(&mut self, template: Option<Template>) {
+        if self.templates.len() >= KEPT {
+            self.templates.clear();
+        }
+        let before = self.templates.get(self.key.as_str()).and_then(Option::as_ref);
+        let missed = before.map_or(0, |before| before.missed);
+        let template = template.map(|template| Template { missed, ..template });
+        self.templates.insert(self.key.as_str().into(), template);
     }
 
     pub(super) fn clear(&mut self) {
@@ -156,7 +284,7 @@ impl Session {
         self.templates.used
     }
 
-    /// Keeps the statement that was prepared of the text looked up last, for the texts that differ from it in numbers alone.
+    /// Keeps the statement that was prepared of the text looked up last, for the texts that differ from it in constants alone.
     ///
     /// # Errors
     /// None of the statement's: one that does not analyse with parameters is not kept.
@@ -164,220 +292,62 @@ impl Session {
         let Some(parsed) = &whole.parsed else { return Ok(()) };
         let Statement::Query(query) = &parsed.statement else { return Ok(()) };
         // What is none by its form is not copied to find that out.
-        if self.state.catalog.is_dirty() || !self.templates.came_before() || !has_form(query) {
+        if self.state.catalog.is_dirty() || !has_form(query) || !self.templates.is_wanted() {
             return Ok(());
         }
+        let template = self.template_of(whole, parsed)?;
+        self.templates.put(template);
+        Ok(())
+    }
+
+    fn template_of(&mut self, whole: &Prepared, parsed: &Parsed) -> Result<Option<Template>> {
         let mut changed = Parsed::clone(parsed);
-        let Statement::Query(query) = &mut changed.statement else { return Ok(()) };
-        let mut taker = Taker { source: &parsed.source, taken: Vec::new() };
-        if !taker.statement(query, self.state.as_ref())? || taker.taken.is_empty() {
-            return Ok(());
-        }
-        let taken = taker.taken;
+        let Statement::Query(query) = &mut changed.statement else { return Ok(None) };
         let runs = self.templates.runs.clone();
-        let mut slots = Vec::with_capacity(runs.len());
+        let mut taker = Taker::new(&parsed.source, &runs);
+        let Some(for_all) = taker.statement(query, self.state.as_ref())? else { return Ok(None) };
+        let taken = taker.taken;
         // Parameters are numbered as they were met in the tree; values are read in the order of the text.
-        let mut order: Vec<usize> = (0..taken.len()).collect();
-        order.sort_by_key(|i| taken[*i].start);
-        if !order.iter().enumerate().all(|(n, i)| n == *i) {
-            return Ok(());
+        if taken.is_empty() || !taken.is_sorted_by_key(|t| t.start) {
+            return Ok(None);
         }
+        // Those of strings are found by analysis.
+        let is_string = |start| runs.iter().any(|run| run.start == start && run.is_string);
+        let asked =
+            taken.iter().map(|t| if is_string(t.start) { Oid::INVALID } else { oids::INT4 });
+        let asked: Vec<Oid> = asked.collect();
+        changed.max_param = u32::try_from(taken.len()).unwrap_or(u32::MAX);
+        let Ok(mut prepared) = self.prepare(changed, ParamTypes::variable(asked.clone())) else {
+            return Ok(None);
+        };
+        let found = asked.iter().zip(&prepared.params).all(|(asked, found)| match *asked {
+            Oid::INVALID => is_plain_type(*found),
+            asked => asked == *found,
+        });
+        if self.state.clock_read.get() || !found || prepared.params.len() != taken.len() {
+            return Ok(None);
+        }
+        let mut params = taken.iter().zip(&prepared.params).peekable();
+        let mut slots = Vec::with_capacity(runs.len());
         for run in &runs {
-            slots.push(match taken.iter().find(|t| t.start == run.start) {
-                Some(t) => Slot::Param { negative: t.negative },
+            slots.push(match params.next_if(|(t, _)| t.start == run.start) {
+                Some((_, ty)) if run.is_string => Slot::String(*ty),
+                Some((t, _)) => Slot::Number { negative: t.negative },
                 None => Slot::Fixed(parsed.source[run.start..run.end].into()),
             });
         }
-        let params = slots.iter().filter(|s| matches!(s, Slot::Param { .. })).count();
-        if params != taken.len() {
-            return Ok(());
-        }
-        changed.max_param = u32::try_from(params).unwrap_or(u32::MAX);
-        let types = ParamTypes::variable(vec![oids::INT4; params]);
-        let Ok(prepared) = self.prepare(changed, types) else { return Ok(()) };
-        if self.state.clock_read.get() {
-            return Ok(());
-        }
-        if prepared.params.iter().any(|t| *t != oids::INT4) || prepared.params.len() != params {
-            return Ok(());
-        }
-        if self.templates.templates.len() >= KEPT {
-            self.templates.templates.clear();
+        if params.next().is_some() {
+            return Ok(None);
         }
         prepared.identity.become_template_of(&whole.identity);
-        let template = Template {
+        prepared.plan_by_values(!for_all);
+        Ok(Some(Template {
             prepared: Rc::new(prepared),
             slots,
             generation: self.state.catalog.generation(),
             search_path: self.state.search_path_names(),
-        };
-        self.templates.templates.insert(self.templates.key.as_str().into(), template);
-        Ok(())
-    }
-}
-
-/// Are statements of this form kept, if their conditions and values are such?
-fn has_form(s: &QueryStatement) -> bool {
-    match s {
-        QueryStatement::Select(s) => {
-            let SelectBody::Core(core) = &s.body else { return false };
-            s.with.is_none()
-                && s.order_by.is_empty()
-                && s.limit.is_none()
-                && s.offset.is_none()
-                && matches!(core.from.as_slice(), [TableRef::Table { sample: None, .. }])
-                && core.into.is_none()
-                && core.group_by.is_empty()
-                && core.having.is_none()
-                && core.windows.is_empty()
-        }
-        QueryStatement::Update(u) => {
-            let single = |clause: &SetClause| matches!(clause, SetClause::Single { .. });
-            u.with.is_none() && u.from.is_empty() && u.set.iter().all(single)
-        }
-        QueryStatement::Delete(d) => d.with.is_none() && d.using.is_empty(),
-        QueryStatement::Insert(i) => {
-            let one_row = |source: &Select| {
-                source.with.is_none()
-                    && matches!(&source.body, SelectBody::Values(rows) if rows.len() == 1)
-            };
-            i.with.is_none() && i.on_conflict.is_none() && i.source.as_ref().is_some_and(one_row)
-        }
-        QueryStatement::Merge(_) => false,
-    }
-}
-
-/// A number that has become a parameter.
-struct Taken {
-    /// Its first digit.
-    start: usize,
-    negative: bool,
-}
-
-/// Makes parameters of numbers.
-struct Taker<'a> {
-    source: &'a Arc<str>,
-    taken: Vec<Taken>,
-}
-
-impl Taker<'_> {
-    /// Takes the numbers of a statement that [`has_form`]. False: it is left as it is.
-    fn statement(&mut self, s: &mut QueryStatement, catalog: &dyn CatalogView) -> Result<bool> {
-        Ok(match s {
-            QueryStatement::Select(s) => {
-                let SelectBody::Core(core) = &mut s.body else { return Ok(false) };
-                let [TableRef::Table { name, .. }] = core.from.as_slice() else {
-                    return Ok(false);
-                };
-                self.one_row(name, core.filter.as_mut(), catalog)?
-            }
-            QueryStatement::Update(u) => {
-                for clause in &mut u.set {
-                    if let SetClause::Single { value, .. } = clause {
-                        self.value(value);
-                    }
-                }
-                self.one_row(&u.table, u.filter.as_mut(), catalog)?
-            }
-            QueryStatement::Delete(d) => self.one_row(&d.table, d.filter.as_mut(), catalog)?,
-            QueryStatement::Insert(i) => {
-                let Some(Select { body: SelectBody::Values(rows), .. }) = &mut i.source else {
-                    return Ok(false);
-                };
-                rows.iter_mut().flatten().for_each(|value| self.value(value));
-                true
-            }
-            QueryStatement::Merge(_) => false,
-        })
-    }
-
-    /// A value that is written: a number, or arithmetic with one.
-    fn value(&mut self, e: &mut Expr) {
-        match &mut e.kind {
-            ExprKind::Number(_) => {
-                self.take(e);
-            }
-            ExprKind::Binary { op, left, right }
-                if op.schema.is_none() && matches!(op.name.as_str(), "+" | "-" | "*") =>
-            {
-                self.value(left);
-                self.value(right);
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes the numbers of a condition, if it can be true of one row at most.
-    fn one_row(
-        &mut self,
-        table: &ObjectName,
-        filter: Option<&mut Expr>,
-        catalog: &dyn CatalogView,
-    ) -> Result<bool> {
-        let Some(filter) = filter else { return Ok(false) };
-        let Some(table) = catalog.table_by_name(table.schema.as_deref(), &table.name)? else {
-            return Ok(false);
-        };
-        if table.kind != RelationKind::Table {
-            return Ok(false);
-        }
-        let mut columns = Vec::new();
-        let conditions = match &mut filter.kind {
-            ExprKind::And(list) => list.iter_mut().collect(),
-            _ => vec![filter],
-        };
-        for condition in conditions {
-            let ExprKind::Binary { op, left, right } = &mut condition.kind else { continue };
-            if op.schema.is_some() || op.name != "=" {
-                continue;
-            }
-            let (column, number) = match (&left.kind, &right.kind) {
-                (ExprKind::Column(c), ExprKind::Number(_)) => (c.last().cloned(), right),
-                (ExprKind::Number(_), ExprKind::Column(c)) => (c.last().cloned(), left),
-                _ => continue,
-            };
-            if self.take(number) {
-                columns.extend(column);
-            }
-        }
-        let found = |number: i32| {
-            let column = usize::try_from(number - 1).ok().and_then(|n| table.columns.get(n));
-            column.is_some_and(|c| columns.contains(&c.name))
-        };
-        Ok(table.indexes.iter().any(|i| {
-            i.unique
-                && i.immediate
-                && i.valid
-                && i.predicate.is_none()
-                && i.columns[..i.key_columns].iter().all(|c| c.expr.is_none() && found(c.column))
+            missed: 0,
         }))
-    }
-
-    /// Makes a parameter of a number; false if it is no integer, or not written in the usual way.
-    fn take(&mut self, e: &mut Expr) -> bool {
-        let ExprKind::Number(text) = &e.kind else { return false };
-        if text.parse::<i32>().is_err() {
-            return false;
-        }
-        let Some(written) = self.source.get(e.loc as usize..) else { return false };
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => match written.strip_prefix('-') {
-                Some(rest) if rest.starts_with(digits) => (true, digits),
-                _ => return false,
-            },
-            None if written.starts_with(text.as_str()) => (false, text.as_str()),
-            None => return false,
-        };
-        // The number is all there is: no fraction, no exponent.
-        let start = e.loc as usize + usize::from(negative);
-        let after = self.source.as_bytes().get(start + digits.len());
-        if after.is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_')) {
-            return false;
-        }
-        self.taken.push(Taken { start, negative });
-        let number = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
-        e.kind = ExprKind::Param(number);
-        true
     }
 }
 
@@ -388,7 +358,10 @@ mod tests {
     fn struck(text: &str) -> (String, Vec<&str>) {
         let (mut key, mut runs) = (String::new(), Vec::new());
         strike_out(text, &mut key, &mut runs);
-        (key.replace('\u{1}', "?"), runs.iter().map(|r| &text[r.start..r.end]).collect())
+        (
+            key.replace('\u{1}', "?").replace('\u{2}', "!"),
+            runs.iter().map(|r| &text[r.start..r.end]).collect(),
+        )
     }
 
     #[test]
@@ -399,5 +372,32 @@ mod tests {
         assert_eq!(runs, ["12", "345"]);
         assert_eq!(struck("99").0, "?");
         assert_eq!(struck("").0, "");
+    }
+
+    #[test]
+    fn strings_are_struck_out_where_they_are_sure_to_be_such() {
+        let (key, runs) = struck("SELECT 'a''1', '', \"x'2\", 3 FROM t WHERE b='4'AND c<>'5'");
+        assert_eq!(key, "SELECT !, !, \"x'2\", ? FROM t WHERE b=!AND c<>!");
+        assert_eq!(runs, ["'a''1'", "''", "3", "'4'", "'5'"]);
+        assert_eq!(struck("'it''s'").0, "!");
+        let run = Run { start: 0, end: 7, is_string: true };
+        assert_eq!(run.content("'it''s'"), "it's");
+        // Not closed; other literals; comments; dollars.
+        for text in [
+            "SELECT 'a",
+            "SELECT '",
+            "SELECT 'a'' ",
+            "SELECT \"a' ",
+            "SELECT E'\\'' 1",
+            "SELECT X'1'",
+            "SELECT U&'1'",
+            "SELECT 'a' -- 'b",
+            "SELECT /* ' */ 'a'",
+            "SELECT $$'$$, 'a'",
+        ] {
+            let (key, runs) = struck(text);
+            assert!(!key.contains('!') && runs.iter().all(|run| !run.contains('\'')), "{text}");
+        }
+        assert_eq!(struck("SELECT E'1 2', 'b'").0, "SELECT E'? ?', 'b'");
     }
 }

@@ -12,6 +12,7 @@ use super::{Portal, Prepared, Session};
 use crate::analyse::{self, ParamTypes};
 use crate::client::{Client, OutputColumn};
 use crate::ddl::Ddl;
+use crate::exec::NumberedRows;
 use crate::notify::Change;
 use crate::parse::utility::{
     DiscardKind, Explain, SetStatement, SettingChange, UtilityStatement as U,
@@ -530,9 +531,10 @@ impl Session {
         let super::portal::PortalState::Running(execution) = &mut portal.state else {
             return Ok(UtilityDone::default());
         };
-        let (mut rows, bound) = (MadeRows::default(), execution.work_mem_bytes());
-        execution.run(0, &mut |row: &[Datum]| rows.push(row, bound))?;
-        rows.settle()?;
+        let (mut rows, bound) = (NumberedRows::default(), execution.work_mem_bytes());
+        // It is no cursor: nothing is behind its columns.
+        execution.run_whole(0, &mut |row| rows.push(row, bound))?;
+        let rows = MadeRows::own(rows)?;
         let tag = execution.tag();
         Ok(UtilityDone { tag, rows: portal.columns.map(|columns| (columns, rows)) })
     }

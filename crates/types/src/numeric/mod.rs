@@ -26,7 +26,7 @@ pub(crate) const DISPLAY_SCALE_MAX: i32 = 1000;
 /// Inexact operations give at least that many significant digits.
 pub(crate) const SIGNIFICANT_MIN: i32 = 16;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Repr {
     Small(i128, u16),
     Big(BigInt, u16),
@@ -535,6 +535,13 @@ impl fmt::Display for Numeric {
             }
             f.write_str(&digits)
         }
+    }
+}
+
+impl Numeric {
+    /// The same number with as many decimals: 1.0 is not 1.00.
+    pub fn is_written_as(&self, other: &Numeric) -> bool {
+        self.0 == other.0
     }
 }
 
