@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //! A constant becomes a parameter only where it is the whole of what the analyser sees as a constant of type integer, or as one whose type is that
-//! of what it is compared with or written to (`template_form.rs`). All others of the text must be the same again.
+//! of what it is compared with or written to (`template_form.rs`). All others of the text must be the same again. Of what UPDATE writes one stays a
+//! constant that might be no value of its column: planning tells that, whether a row is found or not.
 //! The plan of a template is one for all values only where it could not have depended on them: they find one row at most by a unique key, or are
 //! written. Elsewhere the statement is planned for its values each time, as it would be as a text of its own.
 //! A template is used under the catalogs, and the search path, that it was made under, and under no others.
@@ -320,8 +321,11 @@ impl Session {
         let Ok(mut prepared) = self.prepare(changed, ParamTypes::variable(asked.clone())) else {
             return Ok(None);
         };
-        let found = asked.iter().zip(&prepared.params).all(|(asked, found)| match *asked {
-            Oid::INVALID => is_plain_type(*found),
+        let found = asked.iter().zip(&taken).zip(&prepared.params);
+        let found = found.into_iter().all(|((asked, taken), found)| match *asked {
+            Oid::INVALID => {
+                is_plain_type(*found) && taken.written_to.is_none_or(|column| column == *found)
+            }
             asked => asked == *found,
         });
         if self.state.clock_read.get() || !found || prepared.params.len() != taken.len() {

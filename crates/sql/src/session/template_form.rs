@@ -9,9 +9,10 @@ use crate::parse::ast::{
     Expr, ExprKind, JoinCondition, ObjectName, QueryStatement, Select, SelectBody, SetClause,
     TableRef,
 };
-use base::Result;
-use engine::catalog::model::{CatalogView, RelationKind, Table};
+use base::{Oid, Result};
+use engine::catalog::model::{CatalogView, Column, RelationKind, Table};
 use std::sync::Arc;
+use types::oids;
 
 /// Operators that compare.
 const COMPARISONS: [&str; 7] = ["=", "<>", "!=", "<", ">", "<=", ">="];
@@ -65,6 +66,8 @@ pub(super) struct Taken {
     /// The first byte of its run.
     pub(super) start: usize,
     pub(super) negative: bool,
+    /// The type of the column that a string is written to, which must be its own.
+    pub(super) written_to: Option<Oid>,
 }
 
 /// A column that is compared with parameters.
@@ -106,14 +109,17 @@ impl<'a> Taker<'a> {
                 self.one_row(&from, core.filter.as_ref(), catalog)
             }
             QueryStatement::Update(u) => {
+                let Some(table) = self.table(&u.table, catalog)? else { return Ok(None) };
                 for clause in &mut u.set {
-                    if let SetClause::Single { value, .. } = clause {
-                        self.value(value);
+                    if let SetClause::Single { target, value } = clause {
+                        let column = table.column(&target.column);
+                        if let Some(column) = column.filter(|_| target.indirection.is_empty()) {
+                            self.new_value(value, column);
+                        }
                     }
                 }
                 self.conditions(u.filter.as_mut());
-                let table = self.table(&u.table, catalog)?;
-                Ok(table.map(|table| self.compared.is_empty() || self.finds_one_of(&table)))
+                Ok(Some(self.compared.is_empty() || self.finds_one_of(&table)))
             }
             QueryStatement::Delete(d) => {
                 self.conditions(d.filter.as_mut());
@@ -135,8 +141,29 @@ impl<'a> Taker<'a> {
         catalog.table_by_name(name.schema.as_deref(), &name.name)
     }
 
+    /// What a column is set to by an UPDATE, which may find no row: a constant that is none of the column's values is an error nevertheless,
+    /// of planning. So it stays one, unless it can't be.
+    fn new_value(&mut self, e: &mut Expr, column: &Column) {
+        let ty = column.ty.oid;
+        let takes_all = column.ty.typmod < 0 && column.declared == ty;
+        match &e.kind {
+            ExprKind::Binary { .. } => self.value(e),
+            ExprKind::Number(_) if !(takes_all && takes_integers(ty)) => {}
+            _ if takes_all => {
+                let before = self.taken.len();
+                self.value(e);
+                self.taken[before..].iter_mut().for_each(|taken| taken.written_to = Some(ty));
+            }
+            _ => {}
+        }
+    }
+
     /// A value that is written: a constant, or arithmetic with a number.
     fn value(&mut self, e: &mut Expr) {
+        // What is computed of constants alone is computed, or fails, when the statement is planned.
+        if matches!(e.kind, ExprKind::Binary { .. }) && is_constant(e) {
+            return;
+        }
         match &mut e.kind {
             ExprKind::Binary { op, left, right }
                 if op.schema.is_none() && matches!(op.name.as_str(), "+" | "-" | "*") =>
@@ -277,7 +304,12 @@ impl<'a> Taker<'a> {
         match &mut e.kind {
             ExprKind::Number(_) => self.take_number(e),
             ExprKind::String(_) => self.take_string(e),
-            ExprKind::Cast { arg, .. } if matches!(arg.kind, ExprKind::String(_)) => {
+            // A length or a precision may be exceeded.
+            ExprKind::Cast { arg, ty, .. }
+                if matches!(arg.kind, ExprKind::String(_))
+                    && ty.modifiers.is_empty()
+                    && ty.fixed_typmod.is_none() =>
+            {
                 self.take_string(arg)
             }
             _ => false,
@@ -322,8 +354,22 @@ impl<'a> Taker<'a> {
     }
 
     fn becomes_parameter(&mut self, e: &mut Expr, start: usize, negative: bool) {
-        self.taken.push(Taken { start, negative });
+        self.taken.push(Taken { start, negative, written_to: None });
         e.kind = ExprKind::Param(u32::try_from(self.taken.len()).unwrap_or(u32::MAX));
+    }
+}
+
+/// Is every integer of the statement a value of this type?
+fn takes_integers(ty: Oid) -> bool {
+    matches!(ty, oids::INT4 | oids::INT8 | oids::NUMERIC | oids::FLOAT8 | oids::TEXT)
+}
+
+/// A number, or computed of such alone?
+fn is_constant(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Number(_) => true,
+        ExprKind::Binary { left, right, .. } => is_constant(left) && is_constant(right),
+        _ => false,
     }
 }
 

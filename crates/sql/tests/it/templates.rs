@@ -58,7 +58,7 @@ fn one_row_by_its_key_has_one_plan() {
         },
         |n| {
             format!(
-                "UPDATE t SET c = 'it''s {n}', v = 'v{n}', d = '2026-02-0{n}' WHERE a = {n} RETURNING *"
+                "UPDATE t SET c = 'it''s {n}', b = a + {n}, d = '2026-02-0{n}' WHERE a = {n} RETURNING *"
             )
         },
         |n| format!("SELECT o.* FROM t JOIN o ON o.t = t.a WHERE o.id = {n} FOR UPDATE OF o"),
@@ -101,6 +101,35 @@ fn rows_by_other_conditions_are_planned_for_their_values() {
     }
     let used = s.session.templates_used();
     assert!(used >= 8 * ALL, "{used}");
+}
+
+/// A constant that is no value of its column is an error of planning, row or no row.
+#[test]
+fn what_is_no_value_of_its_column_is_told_without_a_row_too() {
+    let db = Database::new();
+    let mut s = filled(&db);
+    s.run_each(&["ALTER TABLE o ADD s smallint, ADD m numeric(3, 1)"]);
+    let too_long = "22001 value too long for type character varying(5)";
+    let too_great = "22003 numeric field overflow\nA field with precision 3, scale 1 must round to an absolute value less than 10^2.";
+    let out_of_range = "22003 integer out of range";
+    for (n, row) in [(1, 1), (2, 2), (3, 3), (4, 99)] {
+        s.run_each(&[
+            &format!("UPDATE t SET v = 'v{n}' WHERE a = {row}"),
+            &format!("UPDATE o SET s = {n} WHERE id = {row}"),
+            &format!("UPDATE o SET m = {n} WHERE id = {row}"),
+            &format!("UPDATE o SET n = '{n}'::numeric(3, 1) WHERE id = {row}"),
+            &format!("UPDATE t SET b = {n} + 5 WHERE a = {row}"),
+            &format!("UPDATE t SET c = 'x{n}'::varchar WHERE a = {row}"),
+        ]);
+    }
+    s.check(&[
+        ("UPDATE t SET v = 'longer' WHERE a = 99", too_long),
+        ("UPDATE o SET s = 40000 WHERE id = 99", "22003 smallint out of range"),
+        ("UPDATE o SET m = 100 WHERE id = 99", too_great),
+        ("UPDATE o SET n = '100'::numeric(3, 1) WHERE id = 99", too_great),
+        ("UPDATE t SET b = 2147483647 + 5 WHERE a = 99", out_of_range),
+        ("SELECT count(*) FROM t WHERE a = 1 AND c = 'x1' AND b = 6", "1"),
+    ]);
 }
 
 /// What a text finds with a plan of its own it finds among others like it: here an index that has few rows of some values.
