@@ -265,7 +265,10 @@ fn searches_go_on_while_the_file_gets_longer_and_shorter() {
                     })
                 })
                 .collect();
-            for _ in 0..15 {
+            let mut rounds = 0;
+            // How often no search is in the way of a cut depends on the processors.
+            while rounds < 15 || cuts < 2 {
+                rounds += 1;
                 let new: Vec<u32> = (0..random.below(800))
                     .map(|_| random.below(u64::from(ROWS)) as u32)
                     .filter(|n| n % STAY != 0 && rows.insert(*n))
@@ -296,7 +299,7 @@ fn searches_go_on_while_the_file_gets_longer_and_shorter() {
             }
             over.store(true, Ordering::Relaxed);
         });
-        assert!(cuts > 1 && rebuilds > 1, "{cuts} {rebuilds}");
+        assert!(rebuilds > 1, "{rebuilds}");
         assert_eq!(all(&tree), tids(rows.iter().copied()));
         assert_eq!(tree.verify().unwrap().entries as usize, rows.len());
         tree.verify_descents(&mut || Ok(())).unwrap();
