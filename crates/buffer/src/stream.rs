@@ -61,8 +61,8 @@ impl<I: Iterator<Item = BlockNumber>> ReadStream<I> {
         let config = relation.pool.config();
         let mut run_max = config.combine_pages.min((config.frames / 8).max(1)).min(combined_max());
         if let Some(ring) = strategy.ring_pages() {
-            // A run must not come round its own ring, nor leave no room in it for the pages that VACUUM holds (half of a small ring).
-            run_max = run_max.min((ring * 3 / 8).max(1));
+            // A run must not come round its own ring.
+            run_max = run_max.min((ring / 2).max(1));
         }
         ReadStream {
             relation: relation.clone(),

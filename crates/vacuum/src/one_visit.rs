@@ -19,8 +19,7 @@
 //! - Every page that waited is counted once, when it is dealt with.
 //!
 //! # Locks
-//! The pages of a batch are pinned, none is latched, while index entries are removed. A batch takes at most an eighth of the ring, of a small
-//! one at most half (what is read ahead and the index's pages have the rest: `buffer::stream`).
+//! The pages of a batch are pinned, none is latched, while index entries are removed. A batch takes at most an eighth of the ring.
 //! A page that somebody else has pinned meanwhile is tried again at the end; if it must be frozen that is waited for, else it is left, and
 //! counted as missed.
 //!
@@ -48,9 +47,6 @@ mod entries;
 
 /// The most pages that wait together.
 const BATCH_PAGES: usize = 64;
-/// So many wait in a small ring, if that is half of it: fewer would be too few for walks (`one_visit/entries.rs`), and each leaf of an index
-/// would be changed and logged more often.
-const SMALL_BATCH_PAGES: usize = 8;
 /// With fewer keys their order says nothing.
 const ORDER_FROM: usize = 16;
 
@@ -323,8 +319,7 @@ impl<'a> HeapPass<'a> {
     ) -> Result<()> {
         let Some(way) = &mut self.one_visit else { return Ok(()) };
         let frames = self.heap.relation().pool().config().frames;
-        let of_ring = |pages: usize| (pages / 8).max(SMALL_BATCH_PAGES).min(pages / 2);
-        let most = strategy.ring_pages().map_or(frames / 16, of_ring);
+        let most = strategy.ring_pages().map_or(frames / 16, |pages| pages / 8);
         let most = most.clamp(1, BATCH_PAGES);
         let full = way.batch.len() >= most;
         if !way.batch.is_empty() && (full || end) {
