@@ -662,7 +662,7 @@ fn analyze_of_many_tables_waits_for_the_log_once() {
     assert_eq!(syncs_of(&mut || drop(run(&mut s, "INSERT INTO t1 VALUES (0)"))), 1);
     // The workers' commits.
     for n in 0..20 {
-        run(&mut s, &format!("INSERT INTO t{n} VALUES (0), (0), (0)"));
+        run(&mut s, &format!("INSERT INTO t{n} SELECT 0 FROM generate_series(1, 9)"));
     }
     let (database, launcher) = (s.state().database.oid, launcher(&cluster));
     assert_eq!(syncs_of(&mut || launcher.look_at(database)), 0);
