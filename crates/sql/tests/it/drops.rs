@@ -366,6 +366,9 @@ fn what_is_in_no_schema_is_not_there() {
     s.check(&[
         ("ALTER TABLE pg_temp.x ADD a int", "3F000 schema \"pg_temp\" does not exist"),
         ("TRUNCATE nosuch.x", "3F000 schema \"nosuch\" does not exist"),
+        ("SELECT 'nosuch.x'::regtype", "3F000 schema \"nosuch\" does not exist"),
+        ("SELECT 'public.nosuch'::regtype", "42704 type \"public.nosuch\" does not exist"),
+        ("SELECT to_regtype('nosuch.x') IS NULL", "t"),
         ("COMMENT ON TABLE nosuch.x IS 'y'", "3F000 schema \"nosuch\" does not exist"),
         ("SELECT * FROM pg_temp.x", "42P01 relation \"pg_temp.x\" does not exist"),
     ]);
