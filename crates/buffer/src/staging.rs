@@ -32,7 +32,7 @@ use crate::write::Imaged;
 use base::backend::BackendType;
 use base::sync::{Condvar, Mutex, now};
 use base::{BlockNumber, Fork, GiveWay, Lsn, Manners, RelationId, Result, stop_point};
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -51,10 +51,7 @@ pub(crate) struct Staging {
 
 struct Lists {
     idle: Vec<u32>,
-    /// By frame.
-    staged: HashMap<u32, StagedPage>,
-    /// The thread waits for something to do (or is not started yet).
-    asleep: bool,
+    staged: HashSet<u32>,
     /// Pages that have come, ever.
     arrived: u64,
 }
@@ -83,20 +80,13 @@ pub(crate) enum Share {
     Older,
 }
 
-/// A page that waits. Place and LSN stay as they were when it was staged: who latches it for writing unstages it first.
+/// A page that a round may write.
 #[derive(Clone, Copy, Debug)]
 struct StagedPage {
     place: (RelationId, Fork, BlockNumber),
     frame: u32,
-    /// INVALID if it needs no WAL; `None` if somebody had its latch.
-    lsn: Option<Lsn>,
-}
-
-impl StagedPage {
-    /// How far the WAL must be durable for it to leave, as far as is known.
-    fn needs(&self) -> Lsn {
-        self.lsn.unwrap_or(Lsn::INVALID)
-    }
+    /// INVALID if it needs no WAL, or somebody had its latch.
+    lsn: Lsn,
 }
 
 /// What became of [`Pool::try_stage`]; the pin is given up unless there was no room, or an error.
@@ -152,7 +142,7 @@ impl Staging {
             capacity,
             lists: Mutex::new(
                 ranks::STAGING,
-                Lists { idle: Vec::new(), staged: HashMap::new(), asleep: true, arrived: 0 },
+                Lists { idle: Vec::new(), staged: HashSet::new(), arrived: 0 },
             ),
             changed: Condvar::new(),
             owed: AtomicUsize::new(0),
@@ -180,20 +170,11 @@ impl Staging {
         true
     }
 
-    /// What is to be known of a page is not known any more.
-    fn forget_lsn(&self, n: u32) {
-        if let Some(page) = self.lists.lock().staged.get_mut(&n) {
-            page.lsn = None;
-        }
-    }
-
-    /// Takes claimed frames that were staged back.
-    fn returned(&self, frames: &[u32]) {
+    /// Takes a claimed frame that was staged back.
+    fn returned(&self, n: u32) {
         let mut lists = self.lists.lock();
-        for n in frames {
-            lists.staged.remove(n);
-            lists.idle.push(*n);
-        }
+        lists.staged.remove(&n);
+        lists.idle.push(n);
         self.changed.notify_all();
     }
 
@@ -282,10 +263,10 @@ impl Pool {
                     self.unpin(n);
                     return Ok(Staged::Busy);
                 }
-                lists.staged.insert(n, self.staged_page(n));
+                lists.staged.insert(n);
                 lists.arrived += 1;
                 // The first one starts the thread's watch.
-                let wake = lists.asleep && (lists.staged.len() == 1 || staging.is_much(&lists));
+                let wake = lists.staged.len() == 1 || staging.is_much(&lists);
                 drop(lists);
                 self.unpin(n);
                 if wake {
@@ -339,7 +320,7 @@ impl Pool {
     /// Gives a claimed frame to its owner, by the state it had before.
     pub(crate) fn give_back(&self, n: u32, before: u64) {
         if before & STAGED != 0 {
-            self.staging.returned(&[n]);
+            self.staging.returned(n);
         } else {
             self.put_free(n);
         }
@@ -368,11 +349,11 @@ impl Pool {
         let _round = self.staging.round.lock();
         let mut pages = self.staged_pages();
         let wanted = match share {
-            Share::All => pages.iter().map(StagedPage::needs).max(),
+            Share::All => pages.iter().map(|page| page.lsn).max(),
             Share::Older if pages.is_empty() => None,
             Share::Older => {
                 let middle = pages.len() / 2;
-                Some(pages.select_nth_unstable_by_key(middle, StagedPage::needs).1.needs())
+                Some(pages.select_nth_unstable_by_key(middle, |page| page.lsn).1.lsn)
             }
         };
         let Some(wanted) = wanted else { return Ok(0) };
@@ -381,7 +362,7 @@ impl Pool {
         }
         stop_point!("buffer.write_behind.after_flush");
         let durable = wanted.max(self.wal.flushed_lsn());
-        pages.retain(|page| page.needs() <= durable);
+        pages.retain(|page| page.lsn <= durable);
         pages.sort_unstable_by_key(|page| page.place);
         let mut done = 0;
         let mut rest = &pages[..];
@@ -395,34 +376,24 @@ impl Pool {
         Ok(done)
     }
 
-    /// What is staged now, in no order, by what was noted when it came: looking at each page again would fetch two cache lines of
-    /// it that another processor has.
+    /// What is staged now, in no order.
     fn staged_pages(&self) -> Vec<StagedPage> {
-        let mut pages: Vec<StagedPage> =
-            self.staging.lists.lock().staged.values().copied().collect();
-        for page in &mut pages {
-            match &mut page.lsn {
-                Some(Lsn::INVALID) => {}
-                // Without a pin this may be another page's by now, and the page leaves later than it could.
-                Some(lsn) => *lsn = self.frames.get(page.frame).hinted_after().max(*lsn),
-                None if self.pin_staged(page.frame) => {
-                    *page = self.staged_page(page.frame);
-                    self.unpin(page.frame);
-                }
-                None => {}
+        let list: Vec<u32> = self.staging.lists.lock().staged.iter().copied().collect();
+        let mut pages = Vec::with_capacity(list.len());
+        for n in list {
+            if !self.pin_staged(n) {
+                continue;
             }
+            let frame = self.frames.get(n);
+            let (fork, block) = frame.place();
+            // SAFETY: pinned.
+            let relation = unsafe { frame.relation() };
+            let lsn = if relation.is_logged(fork) { self.page_lsn(n) } else { None };
+            let lsn = lsn.unwrap_or(Lsn::INVALID);
+            pages.push(StagedPage { place: (relation.id, fork, block), frame: n, lsn });
+            self.unpin(n);
         }
         pages
-    }
-
-    /// What there is to know of a page that the caller has pinned.
-    fn staged_page(&self, n: u32) -> StagedPage {
-        let frame = self.frames.get(n);
-        let (fork, block) = frame.place();
-        // SAFETY: pinned.
-        let relation = unsafe { frame.relation() };
-        let lsn = if relation.is_logged(fork) { self.page_lsn(n) } else { Some(Lsn::INVALID) };
-        StagedPage { place: (relation.id, fork, block), frame: n, lsn }
     }
 
     /// Writes the staged pages at the head of `pages` that follow one another in their file. Returns how many it wrote and
@@ -462,10 +433,6 @@ impl Pool {
             );
             match self.image(batch, n, false, Some(durable)) {
                 Ok(Imaged::Yes) => {}
-                Ok(Imaged::TooYoung) => {
-                    self.staging.forget_lsn(n);
-                    break;
-                }
                 // A clean one is let go below; others wait for the next round.
                 Ok(_) => break,
                 Err(e) => {
@@ -480,26 +447,23 @@ impl Pool {
             let written = batch.len();
             result = self.write_batch(batch, context).map(|()| (written, taken));
         }
-        let mut freed = Vec::with_capacity(pinned.len());
         for n in pinned {
-            self.let_go(n, &mut freed);
+            self.let_go(n);
         }
-        self.staging.returned(&freed);
         match failed {
             Some(e) => Err(e),
             None => result,
         }
     }
 
-    /// Takes a staged page out of the pool if it is clean now, and gives up our pin: its frame joins `freed`, for
-    /// [`Staging::returned`]. If somebody has it pinned, it becomes the pool's.
-    fn let_go(&self, n: u32, freed: &mut Vec<u32>) {
+    /// Takes a staged page out of the pool if it is clean now, and gives up our pin. If somebody has it pinned, it
+    /// becomes the pool's.
+    fn let_go(&self, n: u32) {
         let frame = self.frames.get(n);
         if frame.load() & DIRTY == 0 {
-            match self.evict_pinned(n) {
-                Some(before) if before & STAGED != 0 => return freed.push(n),
-                Some(_) => return self.put_free(n),
-                None => {}
+            if let Some(before) = self.evict_pinned(n) {
+                self.give_back(n, before);
+                return;
             }
             if frame.load() & (DIRTY | WRITING | FORGOTTEN) == 0 {
                 self.unstage(n);
@@ -568,9 +532,7 @@ impl Pool {
                     if !matches!(self.write_behind_round(share), Ok(1..)) {
                         let mut lists = self.staging.lists.lock();
                         if !self.staging.stop.load(Ordering::Acquire) {
-                            lists.asleep = true;
                             lists.wait_for(&self.staging.changed, Duration::from_millis(50));
-                            lists.asleep = false;
                         }
                     }
                 }
@@ -598,14 +560,12 @@ impl Pool {
             if quiet == Some(Duration::ZERO) {
                 return Work::Round(Share::All);
             }
-            lists.asleep = true;
             match tick.into_iter().chain(quiet).min() {
                 Some(time) => {
                     lists.wait_for(&self.staging.changed, time);
                 }
                 None => lists.wait(&self.staging.changed),
             }
-            lists.asleep = false;
         }
     }
 

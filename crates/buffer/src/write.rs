@@ -24,7 +24,7 @@ use std::time::Instant;
 /// A dirty victim takes so many dirty neighbours along.
 const VICTIM_NEIGHBOURS: usize = 16;
 
-/// Images of consecutive blocks of one fork, checksummed, ready to be written.
+/// Images of consecutive blocks of one fork, ready to be written.
 pub(crate) struct Batch {
     relation: Arc<Relation>,
     fork: Fork,
@@ -156,17 +156,13 @@ impl Pool {
             frame.finish_io(WRITING, 0);
             return Ok(if too_young { Imaged::TooYoung } else { Imaged::Busy });
         }
-        // Now, while the copy is in the processor's cache: a whole batch is larger than that.
-        if let Some(image) = batch.images.last_mut() {
-            image.set_checksum(batch.first + batch.frames.len() as u32 - 1);
-        }
         Ok(Imaged::Yes)
     }
 
     /// Writes a batch, after its WAL. On an error its pages are dirty again.
     pub(crate) fn write_batch(&self, mut batch: Batch, context: IoContext) -> Result<()> {
         let result =
-            if batch.frames.is_empty() { Ok(()) } else { self.write_images(&batch, context) };
+            if batch.frames.is_empty() { Ok(()) } else { self.write_images(&mut batch, context) };
         let again = if result.is_err() { DIRTY } else { 0 };
         for &n in &batch.frames {
             self.frames.get(n).finish_io(WRITING, again);
@@ -180,12 +176,15 @@ impl Pool {
         result
     }
 
-    fn write_images(&self, batch: &Batch, context: IoContext) -> Result<()> {
+    fn write_images(&self, batch: &mut Batch, context: IoContext) -> Result<()> {
         base::stop_point!("buffer.write.imaged");
         self.check_failed()?;
         let relation = &batch.relation;
         if relation.is_logged(batch.fork) && batch.lsn > self.wal.flushed_lsn() {
             self.wal.flush(batch.lsn)?;
+        }
+        for (image, block) in batch.images.iter_mut().zip(batch.first..) {
+            image.set_checksum(block);
         }
         let file = match self.file(relation, batch.fork) {
             // Who drops it waits for us to be done, and then forgets the pages.

@@ -280,7 +280,7 @@ impl Templates {
 }
 
 impl Session {
-    /// How many statements of the simple protocol ran with the plan of another one that differs in numbers alone.
+    /// How many statements of the simple protocol ran as another one that differs in constants alone.
     pub fn templates_used(&self) -> u64 {
         self.templates.used
     }
