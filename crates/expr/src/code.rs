@@ -162,7 +162,9 @@ pub enum Code {
     IntArith(ArithOp, IntWidth, Box<(Code, Code)>),
     /// Of numerics, which are boxes: those of columns are not copied for it.
     NumericArith(ArithOp, Box<(Code, Code)>),
-    /// float8 arithmetic without overflow subtleties left out.
+    /// float8 arithmetic.
+    FloatArith(ArithOp, Box<(Code, Code)>),
+    /// A function.
     Call(Box<CallCode>),
     /// A call that looks at part of a column.
     Part(Box<crate::part::PartCode>),
@@ -189,6 +191,8 @@ pub enum Code {
     },
     /// NULLIF
     NullIf(Box<CallCode>),
+    /// NULLIF of a column, which is looked at twice: whether it is equal, and what it is.
+    NullIfSlot(Box<(Code, usize)>),
     /// CASE
     Case {
         operand: Option<Box<Code>>,
@@ -549,6 +553,11 @@ pub fn compile(e: &Expr) -> Result<Code> {
             {
                 return Ok(Code::NumericArith(op, Box::new((compile(l)?, compile(r)?))));
             }
+            if let Some(op) = crate::float::arithmetic(Oid(*function))
+                && let [l, r] = &args[..]
+            {
+                return Ok(Code::FloatArith(op, Box::new((compile(l)?, compile(r)?))));
+            }
             let symbol = types::facts::proc(Oid(*function)).map_or("", |f| f.symbol);
             if let (Some(negated), [text, pattern]) = (like_negated(symbol), &args[..]) {
                 let (text, pattern) = (compile(text)?, compile(pattern)?);
@@ -591,6 +600,13 @@ pub fn compile(e: &Expr) -> Result<Code> {
             Code::Distinct { equal: Box::new(equal), negated: *negated }
         }
         Expr::NullIf { function, left, right, .. } => {
+            if let (Some((op, a, b)), Expr::Slot { index, .. }) =
+                (comparison(Oid(*function)), &**left)
+                && let Some(equal) =
+                    compile_comparison(op, a, b, &[(**left).clone(), (**right).clone()])?
+            {
+                return Ok(Code::NullIfSlot(Box::new((equal, *index))));
+            }
             let arg_types = [left.ty(), right.ty()];
             let args = Box::new([compile(left)?, compile(right)?]);
             Code::NullIf(Box::new(call(*function, args, &arg_types, TypeRef::of(oids::BOOL))?))

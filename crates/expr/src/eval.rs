@@ -141,7 +141,7 @@ fn one_row(mut fields: Vec<Datum>, columns: &[(&str, Oid)]) -> Datum {
 
 /// Evaluates what stands within a call, as deep as that may be.
 #[inline]
-fn deeper<T>(cx: &EvalContext<'_>, inner: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn deeper<T>(cx: &EvalContext<'_>, inner: impl FnOnce() -> Result<T>) -> Result<T> {
     let left = cx.depth_left.get();
     if left == 0 {
         bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
@@ -204,6 +204,8 @@ impl CallCode {
                 let mut scratch = Datum::Null;
                 self.invoke(std::slice::from_ref(row[*i].lent(&mut scratch)?), cx)
             }
+            [a] => self.invoke(&[a.eval(row, cx)?], cx),
+            [a, b] => self.invoke(&[a.eval(row, cx)?, b.eval(row, cx)?], cx),
             _ => self.invoke(&self.eval_args(row, cx)?, cx),
         })
     }
@@ -317,10 +319,8 @@ impl Code {
                 matches.map(|m| m != like.negated)
             }
             Code::FloatCompare(op, lr) => {
-                let (mut x, mut y) = (Datum::Null, Datum::Null);
-                let a = lr.0.eval_ref(row, cx, &mut x)?;
-                match (a, lr.1.eval_ref(row, cx, &mut y)?) {
-                    (Datum::Float8(a), Datum::Float8(b)) => Some(op.holds(float_cmp(*a, *b))),
+                match (lr.0.eval_float(row, cx)?, lr.1.eval_float(row, cx)?) {
+                    (Some(a), Some(b)) => Some(op.holds(float_cmp(a, b))),
                     _ => None,
                 }
             }
@@ -402,14 +402,19 @@ impl Code {
             }
             Code::RowCompare { op, left, right, types } => {
                 for i in 0..left.len() {
-                    let (a, b) = (left[i].eval(row, cx)?, right[i].eval(row, cx)?);
+                    let (mut x, mut y) = (Datum::Null, Datum::Null);
+                    let a = left[i].eval_ref(row, cx, &mut x)?;
+                    let b = right[i].eval_ref(row, cx, &mut y)?;
                     if a.is_null() || b.is_null() {
                         return Ok(None);
                     }
                     let o = match types[i] {
-                        (l, r) if l == r => compare(l, &a, &b),
+                        (l, r) if l == r => compare(l, a, b),
                         // Days and moments have no numbers in common.
-                        (l, r) => compare(l, &beside(a, r, cx.env), &beside(b, l, cx.env)),
+                        (l, r) => {
+                            let (a, b) = (a.clone(), b.clone());
+                            compare(l, &beside(a, r, cx.env), &beside(b, l, cx.env))
+                        }
                     };
                     if o.is_ne() {
                         return Ok(Some(match op {
@@ -465,6 +470,11 @@ impl Code {
             Code::IntArith(op, w, lr) => {
                 Code::calculated(*op, *w, lr, row, cx)?.map_or(Datum::Null, |r| int_datum(*w, r))
             }
+            Code::FloatArith(..) => self.eval_float(row, cx)?.map_or(Datum::Null, Datum::Float8),
+            Code::NullIfSlot(parts) => match parts.0.is_true(row, cx)? {
+                true => Datum::Null,
+                false => Code::Slot(parts.1).eval(row, cx)?,
+            },
             Code::NumericArith(op, lr) => deeper(cx, || {
                 let (mut x, mut y) = (Datum::Null, Datum::Null);
                 let a = lr.0.eval_ref(row, cx, &mut x)?;
@@ -665,7 +675,7 @@ impl Code {
 }
 
 #[inline]
-fn param<'v>(cx: &'v EvalContext<'_>, i: usize) -> Result<&'v Datum> {
+pub(crate) fn param<'v>(cx: &'v EvalContext<'_>, i: usize) -> Result<&'v Datum> {
     cx.params.get(i).ok_or_else(|| err!(UNDEFINED_PARAMETER, "there is no parameter ${}", i + 1))
 }
 

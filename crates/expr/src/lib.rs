@@ -11,6 +11,7 @@ mod any_of;
 pub mod array;
 pub mod code;
 pub mod eval;
+mod float;
 pub mod fold;
 pub mod json;
 pub mod ops;

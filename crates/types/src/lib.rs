@@ -42,6 +42,7 @@ pub use ctype::Ctype;
 pub use datum::{ArrayValue, Datum, EnumValue, Interval, RecordColumn, RecordValue, Text};
 pub use env::{Env, Style};
 pub use facts::{CastContext, CastInfo, CastMethod, OperatorInfo, TypeInfo};
+pub use functions::float;
 pub use functions::hash::{hash_float8, hash_words};
 pub use functions::like::{LikePattern, like};
 pub use functions::misc::size_pretty;

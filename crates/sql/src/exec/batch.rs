@@ -92,11 +92,15 @@ impl Batch {
         self.len += 1;
         debug_assert_eq!(self.data.len(), self.len * self.width);
     }
-    /// Adds a row of NULLs, to be changed.
+    /// The row behind the last one, which [`Batch::end_row`] makes one of them: of NULLs, or as it was left if it was begun before. Whoever
+    /// begins rows and leaves them drops the last of them ([`Batch::drop_partial`]) before anybody else has the batch.
     #[inline]
-    pub fn push_nulls(&mut self) {
-        self.data.resize_with(self.data.len() + self.width, Datum::default);
-        self.len += 1;
+    pub(crate) fn begin_row(&mut self) -> &mut [Datum] {
+        let from = self.len * self.width;
+        if self.data.len() == from {
+            self.data.resize_with(from + self.width, Datum::default);
+        }
+        &mut self.data[from..]
     }
     /// Adds a value of a row that [`Batch::end_row`] ends.
     #[inline]

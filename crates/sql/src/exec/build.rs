@@ -96,6 +96,9 @@ impl Node for Counted {
     fn set_bound(&mut self, rows: Option<usize>) {
         self.input.set_bound(rows);
     }
+    fn set_beyond(&mut self, beyond: Option<super::sort::Beyond>) {
+        self.input.set_beyond(beyond);
+    }
 }
 
 fn codes(list: &[Expr]) -> Result<Vec<Code>> {

@@ -553,8 +553,10 @@ impl IndexScanNode {
                 let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx.eval));
                 let at = self.slot.tid;
                 let view = self.slot.view();
-                let kept = self.base.reader.read(&view, at, &heap, out, keep, filter.is_some())?;
-                self.told.removed += u64::from(!kept);
+                if !self.base.reader.read(&view, at, &heap, out, keep, filter.is_some())? {
+                    out.drop_partial();
+                    self.told.removed += 1;
+                }
                 if self.single {
                     self.active = false;
                 }

@@ -81,6 +81,8 @@ pub(crate) trait Node {
     fn set_bound(&mut self, _rows: Option<usize>) {}
     /// Tells a sort that of rows that are alike in its first `keys` the first so many are enough: it may leave others out.
     fn set_most_of_each(&mut self, _keys: usize, _rows: usize) {}
+    /// Tells a scan which of its rows a sort above it has no use for from now on (see [`sort::Beyond`]); None: for all of them.
+    fn set_beyond(&mut self, _beyond: Option<sort::Beyond>) {}
     /// What EXPLAIN ANALYZE shows of its work, before it lets go.
     fn told(&self) -> Told {
         Told::default()

@@ -98,12 +98,12 @@ impl Work<'_> {
         cx.params = self.params;
         let mut page = PageBatch::new();
         let mut row = Batch::new();
+        row.reset(self.base.reader.width());
         let filter = self.base.filter.as_ref();
         while scan.next_page(&mut page)? {
             self.cancel.check()?;
             self.read.fetch_add(i64::try_from(page.len()).unwrap_or(0), Ordering::Relaxed);
             for t in page.iter() {
-                row.reset(self.base.reader.width());
                 let keep = |row: &[Datum]| filter.map_or(Ok(true), |f| f.is_true(row, &cx));
                 if self.base.reader.read(
                     &t.tuple,
@@ -116,6 +116,7 @@ impl Work<'_> {
                     for (c, s) in self.calls.iter().zip(&mut *states) {
                         c.add_simple(s, row.row(0), &cx)?;
                     }
+                    row.reset(self.base.reader.width());
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! From tuples to rows.
 
 use super::batch::Batch;
+use super::sort::Beyond;
 use base::{Error, Oid, Result, Tid};
 use engine::catalog::model::Table;
 use engine::kept::{KeptValue, may_be_late};
@@ -23,6 +24,8 @@ pub(crate) struct RowReader {
     /// Positions that the filter needs, and the others, both in the order in which a tuple has them.
     first: Vec<usize>,
     rest: Vec<usize>,
+    /// Rows of which nothing more is read than `first`.
+    beyond: Option<Beyond>,
     /// Positions whose long values are left where they are (see [`super::late`]).
     late: Vec<bool>,
 }
@@ -54,6 +57,7 @@ impl RowReader {
             table: table.oid,
             first,
             rest,
+            beyond: None,
             late: vec![false; columns.len()],
         }
     }
@@ -75,6 +79,18 @@ impl RowReader {
     pub(crate) fn only(mut self, wanted: &[bool]) -> RowReader {
         self.rest.retain(|at| wanted.get(*at).copied().unwrap_or(true));
         self
+    }
+
+    /// Of rows that are beyond this, and pass the filter, the columns that are not asked for to know that are left NULL from now on.
+    pub(crate) fn set_beyond(&mut self, beyond: Option<Beyond>) {
+        if let Some(slot) = beyond.as_ref().map(|b| b.place.slot)
+            && !self.first.contains(&slot)
+        {
+            self.rest.retain(|at| *at != slot);
+            self.first.push(slot);
+            self.first.sort_by_key(|at| self.columns[*at]);
+        }
+        self.beyond = beyond;
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -138,7 +154,8 @@ impl RowReader {
     }
 
     /// Adds the tuple's row to `out` if `keep` says so of it; the columns that the filter does not use
-    /// are decoded after it has let the row pass.
+    /// are decoded after it has let the row pass. One that does not pass is left behind the others for the next tuple, all of whose columns
+    /// that the filter uses take their places in it: `out` is to be rid of it ([`Batch::drop_partial`]) when no other tuple of this reader comes.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -149,18 +166,18 @@ impl RowReader {
         keep: impl FnOnce(&[Datum]) -> Result<bool>,
         filtered: bool,
     ) -> Result<bool> {
-        out.push_nulls();
-        let last = out.len() - 1;
         if !self.first.is_empty() {
-            self.fill(&self.first, tuple, tid, heap, out.row_mut(last))?;
+            self.fill(&self.first, tuple, tid, heap, out.begin_row())?;
         }
-        if filtered && !keep(out.row(last))? {
-            out.truncate(last);
+        if filtered && !keep(out.begin_row())? {
             return Ok(false);
         }
-        if !self.rest.is_empty() {
-            self.fill(&self.rest, tuple, tid, heap, out.row_mut(last))?;
+        let row = out.begin_row();
+        let whole = !self.beyond.as_ref().is_some_and(|b| b.is(row));
+        if whole && !self.rest.is_empty() {
+            self.fill(&self.rest, tuple, tid, heap, row)?;
         }
+        out.end_row();
         Ok(true)
     }
 }

@@ -3,6 +3,7 @@
 use super::batch::{Batch, Later};
 use super::row::RowReader;
 use super::sample::{Choice, SampleCode};
+use super::sort::Beyond;
 use super::{Cx, Node, Told};
 use crate::activity::TableChanges;
 use crate::plan::{TableScan, TidBound};
@@ -224,13 +225,9 @@ impl SeqScanNode {
                     }
                     Some(f) => {
                         let keep = |row: &[Datum]| f.is_true(row, &cx.eval);
-                        let before = out.len();
                         match self.base.reader.read(&t.tuple, t.tid, &heap, out, keep, true) {
                             Ok(kept) => self.told.removed += u64::from(!kept),
-                            Err(error) => {
-                                out.truncate(before);
-                                return self.later.keep(error, out);
-                            }
+                            Err(error) => return self.later.keep(error, out),
                         }
                     }
                 }
@@ -246,8 +243,13 @@ impl Node for SeqScanNode {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Batch, max: usize) -> Result<()> {
         let mut seen = TableChanges::default();
         let filled = self.fill(cx, out, max, &mut seen);
+        // What is left of the last row that the filter took out.
+        out.drop_partial();
         cx.x.relations.note_scan(self.base.table.oid, &seen);
         filled
+    }
+    fn set_beyond(&mut self, beyond: Option<Beyond>) {
+        self.base.reader.set_beyond(beyond);
     }
     fn let_go(&mut self) {
         self.scan = None;
@@ -353,6 +355,7 @@ impl Node for TidScanNode {
                 break;
             }
         }
+        out.drop_partial();
         Ok(())
     }
     fn let_go(&mut self) {}
@@ -454,6 +457,7 @@ impl Node for BitmapNode {
                 break;
             }
         }
+        out.drop_partial();
         if out.is_empty() {
             self.state.release();
         }

@@ -48,6 +48,22 @@ pub(crate) fn compare_rows(keys: &[KeyPlace], a: &[Datum], b: &[Datum]) -> Order
     Ordering::Equal
 }
 
+/// Rows whose value in `place` comes after `value` will not be among the first: of these a scan need read nothing but that, and what its filter asks
+/// for. It hands them on all the same, with NULLs for the rest, so that all that counts rows counts them.
+pub(crate) struct Beyond {
+    pub place: KeyPlace,
+    pub value: Datum,
+}
+
+impl Beyond {
+    /// Is this row one of them?
+    #[inline]
+    pub(crate) fn is(&self, row: &[Datum]) -> bool {
+        let k = &self.place;
+        compare_key(k.ty, &row[k.slot], &self.value, k.descending, k.nulls_first).is_gt()
+    }
+}
+
 /// So many runs become one.
 const MERGED_AT_ONCE: usize = 64;
 /// So many are merged when all is in.
@@ -72,6 +88,8 @@ pub(crate) struct Sorter {
     bound: Option<usize>,
     /// This row and those before it in `data` are as many as the bound, in order: what is not before it is not among the first.
     last: Option<u32>,
+    /// How often `last` has become another.
+    cuts: u32,
     /// Sorted, in the order of their rows' arrival.
     runs: Vec<SortRun>,
     /// How often the rows of each run have been merged: never rising from one to the next.
@@ -104,6 +122,7 @@ impl Sorter {
             limit_bytes: limit_bytes.max(64 << 10),
             bound,
             last: None,
+            cuts: 0,
             runs: Vec::new(),
             levels: Vec::new(),
             merge: None,
@@ -184,7 +203,14 @@ impl Sorter {
         self.data = data;
         self.order = (0..self.order.len() as u32).collect();
         self.last = self.order.last().copied();
+        self.cuts = self.cuts.wrapping_add(1);
         Ok(())
+    }
+    /// What is not among the first, by its first key alone, if that is one of the first `width` columns.
+    fn beyond(&self, width: usize) -> Option<Beyond> {
+        let place = *self.keys.first().filter(|k| k.slot < width)?;
+        let value = self.row(self.last?)[place.slot].clone();
+        Some(Beyond { place, value })
     }
     /// What it has in memory.
     pub(crate) fn bytes(&self) -> usize {
@@ -214,6 +240,7 @@ impl Sorter {
         self.data.clear();
         self.order.clear();
         self.last = None;
+        self.cuts = self.cuts.wrapping_add(1);
         self.bytes = 0;
         self.note_run(run, cancel)
     }
@@ -389,6 +416,7 @@ impl Node for SortNode {
                 if batch.is_empty() {
                     break;
                 }
+                let cuts = s.cuts;
                 for i in 0..batch.len() {
                     if extra == 0 {
                         s.take(batch.row_mut(i), cx.x.cancel)?;
@@ -396,6 +424,10 @@ impl Node for SortNode {
                         extend_row(&self.keys, batch.row(i), &mut row, cx)?;
                         s.take(&mut row, cx.x.cancel)?;
                     }
+                }
+                // Other keys than columns may be made of whatever the row has.
+                if extra == 0 && s.cuts != cuts {
+                    self.input.set_beyond(s.beyond(self.width));
                 }
             }
             s.finish(cx.x.cancel)?;
@@ -415,6 +447,7 @@ impl Node for SortNode {
     }
     fn rescan(&mut self, cx: &Cx<'_>) -> Result<()> {
         self.sorter = None;
+        self.input.set_beyond(None);
         self.input.rescan(cx)
     }
     fn set_bound(&mut self, rows: Option<usize>) {

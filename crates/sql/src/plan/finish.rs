@@ -39,7 +39,7 @@ impl JoinSpace<'_, '_> {
                 all.push(e);
             }
         }
-        let late = self.late_volatile(&targets, &order, &on, sorted);
+        let late = self.late_targets(&targets, &order, &on, sorted);
         let mut node = if late {
             self.sorted_first(input, &targets, &on, std::mem::take(&mut have), wanted)?
         } else {
@@ -108,15 +108,9 @@ impl JoinSpace<'_, '_> {
         Ok(node)
     }
 
-    /// Whether a volatile column, or one that is a set, waits for the order: it is then evaluated in that order, and
+    /// Whether a volatile column, one that is a set, or where there is a LIMIT one that is dear, waits for the order: it is then evaluated in that order, and
     /// only for the rows that a LIMIT takes. What is itself sorted by cannot wait, nor a set when another is.
-    fn late_volatile(
-        &self,
-        targets: &[Expr],
-        order: &[SortKey],
-        on: &[Expr],
-        sorted: bool,
-    ) -> bool {
+    fn late_targets(&self, targets: &[Expr], order: &[SortKey], on: &[Expr], sorted: bool) -> bool {
         let reordered = match self.q.distinct {
             Distinct::No => !order.is_empty() && !sorted,
             // Without ORDER BY nothing waits for an order.
@@ -128,8 +122,13 @@ impl JoinSpace<'_, '_> {
 
     fn waits(&self, target: &Expr, order: &[SortKey], on: &[Expr]) -> bool {
         let set_first = || self.shifted_keys(order, on).any(|k| contains_set(&k));
-        let waits =
-            if contains_set(target) { !set_first() } else { expr::fold::contains_volatile(target) };
+        let waits = match contains_set(target) {
+            true => !set_first(),
+            false => {
+                expr::fold::contains_volatile(target)
+                    || (self.q.limit.is_some() && self.is_dear(target))
+            }
+        };
         waits
             && !order.iter().any(|k| self.shifted(&k.expr) == *target)
             && !on.iter().any(|e| self.shifted(e) == *target)
@@ -143,7 +142,7 @@ impl JoinSpace<'_, '_> {
         order.iter().map(|k| &k.expr).chain(on).map(|e| self.shifted(e))
     }
 
-    /// The input in its order, DISTINCT ON done, with everything but the volatile columns that wait.
+    /// The input in its order, DISTINCT ON done, with everything but the columns that wait.
     fn sorted_first(
         &self,
         input: PlanNode,

@@ -31,6 +31,19 @@ impl JoinSpace<'_, '_> {
         }
         cost
     }
+
+    /// Is it so dear to compute that rows which a LIMIT leaves out are spared it? As PostgreSQL reckons.
+    pub(super) fn is_dear(&self, target: &Expr) -> bool {
+        let operator = self.g.settings.cpu_operator_cost;
+        let mut calls = 0;
+        target.walk(&mut |e| calls += i32::from(is_call(e)));
+        f64::from(calls) * operator + self.sub_plans_cost(std::slice::from_ref(target))
+            > 10.0 * operator
+    }
+}
+
+fn is_call(e: &Expr) -> bool {
+    matches!(e, Expr::Call { .. } | Expr::ScalarArrayOp { .. } | Expr::CoerceViaIo { .. })
 }
 
 fn has_sub_plan(e: &Expr) -> bool {

@@ -189,3 +189,45 @@ fn different_rows_and_groups_come_in_order() {
         "SELECT id, total, (SELECT count(*) FROM o b WHERE b.c = a.day) FROM o a ORDER BY id LIMIT 5",
     );
 }
+
+/// What is dear is computed of the rows that a LIMIT takes, once they are in order: others' errors are not met.
+#[test]
+fn what_is_dear_waits_for_the_limit() {
+    let db = database();
+    let mut s = db.session();
+    let of_each = "(SELECT sum(x.id * 0 + 1000 / (999 - o.total)) FROM o x WHERE x.c = o.c)";
+    check(
+        &mut s,
+        &format!("SELECT id, {of_each} FROM o ORDER BY total, id LIMIT 3"),
+        "Limit -> Result -> Sort Sort Key: total, id -> Seq Scan on o",
+        "SELECT id, 12 FROM o ORDER BY total, id LIMIT 3",
+    );
+    let failed = s.run(&format!("SELECT id, {of_each} FROM o ORDER BY total DESC, id LIMIT 3"));
+    assert!(failed.contains("division by zero"), "{failed}");
+    // Over groups, with a row more that is asked for to know a tie by, and where it is itself what is sorted by.
+    for (statement, part) in [
+        (
+            "SELECT day, (SELECT count(*) FROM o x WHERE x.c = o.day) n FROM o GROUP BY day ORDER BY sum(total), day LIMIT 4",
+            "Limit -> Result -> Sort",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FROM o x WHERE x.c = o.c) n FROM o ORDER BY total FETCH FIRST 4 ROWS WITH TIES",
+            "Limit -> Result -> Sort",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FROM o x WHERE x.c = o.c) n FROM o ORDER BY n, id LIMIT 4",
+            "Limit -> Sort",
+        ),
+    ] {
+        let all = statement.split(" LIMIT").next().unwrap().split(" FETCH").next().unwrap();
+        let shape = plan(&mut s, statement);
+        assert!(shape.contains(part), "{statement}\n{shape}");
+        let (some, all) = (s.run(statement), s.run(all));
+        assert!(some.lines().count() >= 4, "{some}");
+        match statement.contains("TIES") {
+            // Which of those alike comes first nobody says.
+            true => assert!(some.lines().all(|row| all.lines().any(|l| l == row))),
+            false => assert!(all.starts_with(&some), "{statement}"),
+        }
+    }
+}

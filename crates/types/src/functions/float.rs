@@ -23,27 +23,47 @@ fn f8(a: &[Datum], i: usize) -> Result<f64> {
 }
 
 /// Infinite out of finite is an overflow, zero out of what is not zero an underflow.
-fn check8(v: f64, finite: bool, zero_ok: bool) -> Result<Datum> {
+#[inline]
+fn checked(v: f64, finite: bool, zero_ok: bool) -> Result<f64> {
     if v.is_infinite() && finite {
         return Err(overflow());
     }
     if v == 0.0 && !zero_ok {
         return Err(underflow());
     }
-    Ok(Datum::Float8(v))
+    Ok(v)
 }
 
-fn add8(x: f64, y: f64) -> Result<Datum> {
-    check8(x + y, x.is_finite() && y.is_finite(), true)
+fn check8(v: f64, finite: bool, zero_ok: bool) -> Result<Datum> {
+    checked(v, finite, zero_ok).map(Datum::Float8)
 }
-fn mul8(x: f64, y: f64) -> Result<Datum> {
-    check8(x * y, x.is_finite() && y.is_finite(), x == 0.0 || y == 0.0)
+
+/// `x + y` of float8; `x - y` is `add(x, -y)`.
+///
+/// # Errors
+/// `22003`
+#[inline]
+pub fn add(x: f64, y: f64) -> Result<f64> {
+    checked(x + y, x.is_finite() && y.is_finite(), true)
 }
-fn div8(x: f64, y: f64) -> Result<Datum> {
+/// `x * y` of float8.
+///
+/// # Errors
+/// `22003`
+#[inline]
+pub fn mul(x: f64, y: f64) -> Result<f64> {
+    checked(x * y, x.is_finite() && y.is_finite(), x == 0.0 || y == 0.0)
+}
+/// `x / y` of float8.
+///
+/// # Errors
+/// `22003`, `22012`
+#[inline]
+pub fn div(x: f64, y: f64) -> Result<f64> {
     if y == 0.0 && !x.is_nan() {
         return Err(zero_division());
     }
-    check8(x / y, x.is_finite(), x == 0.0 || y.is_infinite())
+    checked(x / y, x.is_finite(), x == 0.0 || y.is_infinite())
 }
 
 fn check4(v: f32, finite: bool, zero_ok: bool) -> Result<Datum> {
@@ -62,10 +82,10 @@ fn pair4(a: &[Datum]) -> Result<(f32, f32)> {
 macro_rules! mixed {
     ($($pl:literal $mi:literal $mul:literal $div:literal;)*) => {
         &[$(
-            ($pl, S(|_, a| add8(f8(a, 0)?, f8(a, 1)?))),
-            ($mi, S(|_, a| add8(f8(a, 0)?, -f8(a, 1)?))),
-            ($mul, S(|_, a| mul8(f8(a, 0)?, f8(a, 1)?))),
-            ($div, S(|_, a| div8(f8(a, 0)?, f8(a, 1)?))),
+            ($pl, S(|_, a| add(f8(a, 0)?, f8(a, 1)?).map(Datum::Float8))),
+            ($mi, S(|_, a| add(f8(a, 0)?, -f8(a, 1)?).map(Datum::Float8))),
+            ($mul, S(|_, a| mul(f8(a, 0)?, f8(a, 1)?).map(Datum::Float8))),
+            ($div, S(|_, a| div(f8(a, 0)?, f8(a, 1)?).map(Datum::Float8))),
         )*]
     };
 }
@@ -463,8 +483,8 @@ pub(super) const BODIES: BodyTable = &[
             }
         }),
     ),
-    ("degrees", S(|_, a| div8(float8(a, 0)?, RADIANS))),
-    ("radians", S(|_, a| mul8(float8(a, 0)?, RADIANS))),
+    ("degrees", S(|_, a| div(float8(a, 0)?, RADIANS).map(Datum::Float8))),
+    ("radians", S(|_, a| mul(float8(a, 0)?, RADIANS).map(Datum::Float8))),
     ("dpi", S(|_, _| Ok(Datum::Float8(std::f64::consts::PI)))),
     (
         "width_bucket_float8",

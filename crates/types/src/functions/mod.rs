@@ -8,7 +8,7 @@ mod bytea;
 pub(crate) mod cidr;
 mod compare;
 mod enums;
-mod float;
+pub mod float;
 pub(crate) mod hash;
 pub(crate) mod inet;
 pub(crate) mod int;
