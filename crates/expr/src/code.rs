@@ -400,8 +400,13 @@ fn numeric_arithmetic(function: Oid) -> Option<ArithOp> {
     })
 }
 
+/// A loop rather than an iterator, whose frames a build without optimisation has on the stack for each level of the expression.
 fn all(exprs: &[Expr]) -> Result<Box<[Code]>> {
-    exprs.iter().map(compile).collect()
+    let mut list = Vec::with_capacity(exprs.len());
+    for e in exprs {
+        list.push(compile(e)?);
+    }
+    Ok(list.into_boxed_slice())
 }
 
 fn boxed(e: &Expr) -> Result<Box<Code>> {
@@ -523,6 +528,17 @@ fn compile_comparison(op: CompareOp, a: Oid, b: Oid, args: &[Expr]) -> Result<Op
     Ok(None)
 }
 
+fn compile_null_if(function: u32, left: &Expr, right: &Expr) -> Result<Code> {
+    if let (Some((op, a, b)), Expr::Slot { index, .. }) = (comparison(Oid(function)), left)
+        && let Some(equal) = compile_comparison(op, a, b, &[left.clone(), right.clone()])?
+    {
+        return Ok(Code::NullIfSlot(Box::new((equal, *index))));
+    }
+    let arg_types = [left.ty(), right.ty()];
+    let args = Box::new([compile(left)?, compile(right)?]);
+    Ok(Code::NullIf(Box::new(call(function, args, &arg_types, TypeRef::of(oids::BOOL))?)))
+}
+
 /// Compiles an expression whose columns are [`Expr::Slot`]s.
 ///
 /// # Errors
@@ -599,18 +615,7 @@ pub fn compile(e: &Expr) -> Result<Code> {
             let equal = call(*function, args, &arg_types, TypeRef::of(oids::BOOL))?;
             Code::Distinct { equal: Box::new(equal), negated: *negated }
         }
-        Expr::NullIf { function, left, right, .. } => {
-            if let (Some((op, a, b)), Expr::Slot { index, .. }) =
-                (comparison(Oid(*function)), &**left)
-                && let Some(equal) =
-                    compile_comparison(op, a, b, &[(**left).clone(), (**right).clone()])?
-            {
-                return Ok(Code::NullIfSlot(Box::new((equal, *index))));
-            }
-            let arg_types = [left.ty(), right.ty()];
-            let args = Box::new([compile(left)?, compile(right)?]);
-            Code::NullIf(Box::new(call(*function, args, &arg_types, TypeRef::of(oids::BOOL))?))
-        }
+        Expr::NullIf { function, left, right, .. } => compile_null_if(*function, left, right)?,
         Expr::Case { operand, arms, otherwise, .. } => Code::Case {
             operand: operand.as_deref().map(boxed).transpose()?,
             arms: arms

@@ -196,18 +196,22 @@ impl CallCode {
         }
         self.enter(&values, &types, cx)
     }
-    /// Evaluates the arguments and calls.
+    /// Evaluates the arguments and calls. Each way is a function of its own: what it has on the stack is there once for each level of calls.
     fn eval(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
-        deeper(cx, || match &*self.args {
-            // Nothing need be copied for one that is there.
-            [Code::Slot(i)] => {
-                let mut scratch = Datum::Null;
-                self.invoke(std::slice::from_ref(row[*i].lent(&mut scratch)?), cx)
-            }
-            [a] => self.invoke(&[a.eval(row, cx)?], cx),
-            [a, b] => self.invoke(&[a.eval(row, cx)?, b.eval(row, cx)?], cx),
-            _ => self.invoke(&self.eval_args(row, cx)?, cx),
-        })
+        match &*self.args {
+            [Code::Slot(i)] => self.of_slot(*i, row, cx),
+            [a, b] => self.of_two(a, b, row, cx),
+            _ => self.invoke(&deeper(cx, || self.eval_args(row, cx))?, cx),
+        }
+    }
+    /// Nothing need be copied for an argument that is there.
+    fn of_slot(&self, i: usize, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        let mut scratch = Datum::Null;
+        self.invoke(std::slice::from_ref(row[i].lent(&mut scratch)?), cx)
+    }
+    fn of_two(&self, a: &Code, b: &Code, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        let args = deeper(cx, || Ok([a.eval(row, cx)?, b.eval(row, cx)?]))?;
+        self.invoke(&args, cx)
     }
     fn eval_args(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<SmallVec<[Datum; 3]>> {
         let mut args = SmallVec::new();
@@ -431,6 +435,14 @@ impl Code {
         })
     }
 
+    /// The column, or NULL if the condition holds.
+    fn unless_true(&self, slot: usize, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        match self.is_true(row, cx)? {
+            true => Ok(Datum::Null),
+            false => Code::Slot(slot).eval(row, cx),
+        }
+    }
+
     fn scalar_array(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Option<bool>> {
         let Code::ScalarArray { call, any } = self else { return Ok(None) };
         let left = call.args[0].eval(row, cx)?;
@@ -470,11 +482,8 @@ impl Code {
             Code::IntArith(op, w, lr) => {
                 Code::calculated(*op, *w, lr, row, cx)?.map_or(Datum::Null, |r| int_datum(*w, r))
             }
-            Code::FloatArith(..) => self.eval_float(row, cx)?.map_or(Datum::Null, Datum::Float8),
-            Code::NullIfSlot(parts) => match parts.0.is_true(row, cx)? {
-                true => Datum::Null,
-                false => Code::Slot(parts.1).eval(row, cx)?,
-            },
+            Code::FloatArith(..) => self.float_value(row, cx)?,
+            Code::NullIfSlot(parts) => parts.0.unless_true(parts.1, row, cx)?,
             Code::NumericArith(op, lr) => deeper(cx, || {
                 let (mut x, mut y) = (Datum::Null, Datum::Null);
                 let a = lr.0.eval_ref(row, cx, &mut x)?;

@@ -36,6 +36,11 @@ impl Code {
             _ => Ok(float_of(&self.eval(row, cx)?)),
         }
     }
+
+    /// The same as a value.
+    pub(crate) fn float_value(&self, row: &[Datum], cx: &EvalContext<'_>) -> Result<Datum> {
+        Ok(self.eval_float(row, cx)?.map_or(Datum::Null, Datum::Float8))
+    }
 }
 
 /// As PostgreSQL's operators, which are strict.

@@ -151,6 +151,12 @@ fn text(s: &Shown, indent: usize, top: bool, out: &mut Vec<String>) {
     }
 }
 
+/// Does it make anything of rows that come from a sort?
+fn computes_over_sort(input: &PlanNode, exprs: &[Expr]) -> bool {
+    matches!(input.kind, NodeKind::Sort { .. })
+        && exprs.iter().any(|e| !matches!(e, Expr::Slot { .. }))
+}
+
 fn explain(plan: &Plan, options: ExplainOptions, stats: &[NodeStats], env: &dyn Env) -> Shown {
     fn size(n: &PlanNode) -> usize {
         1 + n.children().into_iter().map(size).sum::<usize>()
@@ -294,6 +300,10 @@ impl<'a> Explain<'a> {
         let mut add = |k: &str, v: Detail| details.push((k.to_owned(), v));
         let cols = |n: &'a PlanNode| -> &'a [Expr] { &n.columns };
         let (title, name): (String, &'static str) = match &n.kind {
+            // As in PostgreSQL, whose sorts compute nothing.
+            NodeKind::Project { input, exprs } if computes_over_sort(input, exprs) => {
+                ("Result".to_owned(), "Result")
+            }
             NodeKind::Project { input, .. } => {
                 let links = self.links(n);
                 let mut s = self.node(input, above);
@@ -707,8 +717,13 @@ impl<'a> Explain<'a> {
                 },
             ));
         }
-        let mut links = self.links(n);
+        // What is run once stands before what the node reads, what is run for its rows behind.
+        let (mut links, mut for_rows): (Vec<_>, Vec<_>) = self
+            .links(n)
+            .into_iter()
+            .partition(|(label, _)| label.as_ref().is_some_and(|l| l.starts_with("InitPlan")));
         links.append(&mut children);
+        links.append(&mut for_rows);
         Shown {
             title,
             name,

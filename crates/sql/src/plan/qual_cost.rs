@@ -35,8 +35,19 @@ impl JoinSpace<'_, '_> {
     /// Is it so dear to compute that rows which a LIMIT leaves out are spared it? As PostgreSQL reckons.
     pub(super) fn is_dear(&self, target: &Expr) -> bool {
         let operator = self.g.settings.cpu_operator_cost;
-        let mut calls = 0;
-        target.walk(&mut |e| calls += i32::from(is_call(e)));
+        let (mut calls, mut unknown) = (0, false);
+        target.walk(&mut |e| {
+            calls += i32::from(is_call(e));
+            if let Expr::SubPlan { plan, .. } = e
+                && let Some(sub) = self.g.sub_plans.get(*plan)
+            {
+                unknown |= sub.later.is_some() && !sub.cache;
+            }
+        });
+        // What is planned when it is first run may be anything.
+        if unknown {
+            return true;
+        }
         f64::from(calls) * operator + self.sub_plans_cost(std::slice::from_ref(target))
             > 10.0 * operator
     }

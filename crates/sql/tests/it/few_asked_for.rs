@@ -199,7 +199,7 @@ fn what_is_dear_waits_for_the_limit() {
     check(
         &mut s,
         &format!("SELECT id, {of_each} FROM o ORDER BY total, id LIMIT 3"),
-        "Limit -> Result -> Sort Sort Key: total, id -> Seq Scan on o",
+        "Limit -> Result -> Sort Sort Key: o.total, o.id -> Seq Scan on o",
         "SELECT id, 12 FROM o ORDER BY total, id LIMIT 3",
     );
     let failed = s.run(&format!("SELECT id, {of_each} FROM o ORDER BY total DESC, id LIMIT 3"));
