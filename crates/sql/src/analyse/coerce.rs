@@ -391,7 +391,7 @@ impl Analyser<'_> {
         to: Oid,
         loc: Loc,
     ) -> Result<Expr> {
-        let ParamTypes { types, variable } = &mut *self.params;
+        let ParamTypes { types, variable, .. } = &mut *self.params;
         let Some(slot) = types.get_mut(number as usize - 1) else {
             return Ok(Expr::Param { number, ty });
         };

@@ -8,7 +8,7 @@ use super::portal::{KeptRows, PortalState};
 use super::prepared::{Arguments, Prepared};
 use super::utility::UtilityDone;
 use super::{Portal, Session};
-use crate::analyse::{ParamTypes, lock_words};
+use crate::analyse::lock_words;
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::{DeclareCursor, Fetch, FetchDirection};
 use crate::parse::{Parsed, Statement};
@@ -47,7 +47,7 @@ impl Session {
             end: declare.query_span.1 as usize,
             max_param: 0,
         };
-        let params = ParamTypes::fixed(arguments.types.to_vec());
+        let params = arguments.params();
         let prepared = Rc::new(self.prepare_within(outer, parsed, params)?);
         if declare.query.modifies_in_with() {
             bail!(

@@ -151,6 +151,8 @@ pub struct Session {
     pipelined: bool,
     /// The statement begins and ends transactions itself: nothing joins the one that it leaves.
     alone: Cell<bool>,
+    /// How many procedures are under way, each called by the one before it.
+    procedures: usize,
 }
 
 impl Session {
@@ -269,6 +271,7 @@ impl Session {
             in_implicit_block: false,
             pipelined: false,
             alone: Cell::new(false),
+            procedures: 0,
         })
     }
 
