@@ -25,6 +25,9 @@ pub mod names;
 mod parse;
 mod run;
 
+#[cfg(test)]
+mod tests;
+
 pub use ast::{Routine, Variable};
 pub use frame::Frame;
 pub use host::{

@@ -3,6 +3,7 @@
 use super::{Parser, may_be_name};
 use crate::ast::{Going, Kind, Opening, Query};
 use crate::host::{Direction, Mode, Site};
+use crate::lex::Token;
 use crate::names::VarId;
 use base::{Result, SqlState};
 use std::sync::Arc;
@@ -119,7 +120,7 @@ impl Parser<'_> {
     }
 
     /// After FETCH.
-    pub(super) fn fetch(&mut self) -> Result<Kind> {
+    pub(super) fn fetch(&mut self, first: &Token) -> Result<Kind> {
         let (direction, several) = self.direction()?;
         let cursor = self.cursor_variable()?;
         self.expect("into")?;
@@ -127,8 +128,7 @@ impl Parser<'_> {
         self.expect(";")?;
         if several {
             let text = "FETCH statement cannot return multiple rows";
-            let at = self.last_start();
-            return Err(self.error_at(SqlState::FEATURE_NOT_SUPPORTED, text, at));
+            return Err(self.error_at(SqlState::FEATURE_NOT_SUPPORTED, text, first.start));
         }
         Ok(Kind::Fetch { cursor, direction, into: Some(into) })
     }

@@ -111,8 +111,9 @@ impl Parser<'_> {
             return self.cursor_declaration(&name, line);
         }
         let constant = self.accept("constant")?;
+        let type_at = self.peek()?.start;
         let ty = self.data_type()?;
-        self.collation(ty)?;
+        self.collation(ty, type_at)?;
         let not_null = self.peek()?;
         let is_not_null = self.accept("not")?;
         if is_not_null {
@@ -155,18 +156,24 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    fn collation(&mut self, ty: TypeRef) -> Result<()> {
+    fn collation(&mut self, ty: TypeRef, type_at: usize) -> Result<()> {
         if !self.accept("collate")? {
             return Ok(());
         }
-        let start = self.peek()?.start;
         let (names, used, _) = self.names_from(self.at);
         if used == 0 {
             let token = self.peek()?;
             return Err(self.syntax(&token));
         }
         self.at += used;
-        self.host.check_collation(&names, ty).map_err(|e| self.moved(e, start))
+        self.host.check_collation(&names, ty).map_err(|error| {
+            let mut error = error.to_sql_error();
+            error.position = None;
+            match error.state {
+                SqlState::DATATYPE_MISMATCH => self.placed(error, type_at),
+                _ => error.into(),
+            }
+        })
     }
 
     fn alias(&mut self, name: &Token) -> Result<()> {
@@ -290,7 +297,15 @@ impl Parser<'_> {
             return Err(self.near("missing data type declaration", &token));
         }
         let text = &self.source[start..end];
-        self.host.type_of_text(text).map_err(|e| self.moved(e, start))
+        let next = self.peek()?.start;
+        self.host.type_of_text(text).map_err(|error| {
+            let error = match error.state() {
+                SqlState::SYNTAX_ERROR => error
+                    .within(format_args!("invalid type name \"{}\"", &self.source[start..next])),
+                _ => error,
+            };
+            self.moved(error, start)
+        })
     }
 
     /// `c [[NO] SCROLL] CURSOR [(x int, …)] FOR query;`

@@ -117,9 +117,9 @@ impl Parser<'_> {
             }
             "perform" => self.perform(first),
             "raise" => self.raise(),
-            "get" => self.get_diagnostics(),
+            "get" => self.get_diagnostics(first),
             "open" => self.open(),
-            "fetch" => self.fetch(),
+            "fetch" => self.fetch(first),
             "move" => self.move_cursor(),
             "close" => {
                 let cursor = self.cursor_variable()?;
@@ -152,11 +152,22 @@ impl Parser<'_> {
             let token = self.peek()?;
             return Err(self.syntax(&token));
         }
-        let (start, end, _) = self.span(&[";"], ";", true)?;
+        let (start, end) = self.assigned_span()?;
         let text = self.source[named.start..end].to_owned();
         let mode = Mode::Assignment { expression_at: (start - named.start) as u32 };
         let value = self.site(text, mode, named.start)?;
         Ok(Kind::Assign { target, value })
+    }
+
+    /// What is assigned; it may be nothing, which is found out when it is run.
+    fn assigned_span(&mut self) -> Result<(usize, usize)> {
+        if self.peek()?.is(";") {
+            let sign = self.token_before();
+            self.at += 1;
+            return Ok((sign.end, sign.end));
+        }
+        let (start, end, _) = self.span(&[";"], ";", true)?;
+        Ok((start, end))
     }
 
     fn exit(&mut self, first: &Token) -> Result<Kind> {
@@ -240,12 +251,13 @@ impl Parser<'_> {
         Ok(Kind::ReturnQuery(query))
     }
 
-    fn get_diagnostics(&mut self) -> Result<Kind> {
+    fn get_diagnostics(&mut self, first: &Token) -> Result<Kind> {
         let stacked = self.accept("stacked")?;
         if !stacked {
             self.accept("current")?;
         }
-        let start = self.expect("diagnostics")?.start;
+        self.expect("diagnostics")?;
+        let start = first.start;
         let mut items = Vec::new();
         loop {
             let named = self.known()?;

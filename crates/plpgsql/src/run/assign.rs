@@ -9,7 +9,7 @@ use crate::ast::{Into, Scalar, Step, Target};
 use crate::frame::{INT4, TEXT};
 use crate::host::{Columns, Site, TypeKind, Value};
 use crate::names::{VarId, not_assigned};
-use base::{Result, bail, err};
+use base::{Result, SqlError, SqlState, bail, err};
 use expr::TypeRef;
 use std::sync::Arc;
 use types::{ArrayValue, Datum, RecordValue, json, oids};
@@ -25,9 +25,33 @@ enum Place<'a> {
 
 impl Run<'_> {
     pub(super) fn assignment(&mut self, target: &Target, site: &Site) -> Result<()> {
-        if target.steps.is_empty() {
+        if target.steps.is_empty() && !site.sql().is_empty() {
             let value = self.host.evaluate(site, self.frame)?;
+            if self.frame.scalar(target.variable).is_none() {
+                return self.assign_row(target.variable, value);
+            }
             return self.assign(target.variable, value);
+        }
+        self.assign_part(target, site)
+    }
+
+    /// To a record. What is no row is cast, which is an error mostly.
+    fn assign_row(&mut self, id: VarId, value: Value) -> Result<()> {
+        let ty = self.frame.variable(id).ty;
+        if matches!(value.value, Datum::Null | Datum::Record(_)) {
+            return self.assign(id, value);
+        }
+        if ty.oid == oids::RECORD {
+            bail!(FEATURE_NOT_SUPPORTED, "input of anonymous composite types is not implemented");
+        }
+        let value = self.cast(value, ty)?;
+        self.assign(id, Value { value, ty })
+    }
+
+    fn assign_part(&mut self, target: &Target, site: &Site) -> Result<()> {
+        if site.sql().is_empty() {
+            let error = err!(SYNTAX_ERROR, "assignment source returned 0 columns");
+            return Err(error.within(site.context()));
         }
         let mut places = Vec::with_capacity(target.steps.len());
         for step in &target.steps {
@@ -42,7 +66,7 @@ impl Run<'_> {
             });
         }
         let value = self.evaluate(site)?;
-        self.assign_within(target.variable, &places, value)
+        self.assign_within(target.variable, &places, value, Some(site))
     }
 
     pub(super) fn assign_target(&mut self, target: &Target, value: Value) -> Result<()> {
@@ -55,7 +79,7 @@ impl Run<'_> {
         if places.is_empty() {
             self.assign(target.variable, value)
         } else {
-            self.assign_within(target.variable, &places, value)
+            self.assign_within(target.variable, &places, value, None)
         }
     }
 
@@ -190,25 +214,37 @@ impl Run<'_> {
     pub(super) fn assign_scalar(&mut self, scalar: &Scalar, value: Value) -> Result<()> {
         match &scalar.field {
             None => self.assign(scalar.variable, value),
-            Some(field) => self.assign_within(scalar.variable, &[Place::Field(field)], value),
+            Some(field) => self.assign_within(scalar.variable, &[Place::Field(field)], value, None),
         }
     }
 
     /// Assigns to a part of a variable. What the variable holds is taken out of it meanwhile, so that it need not be copied.
-    fn assign_within(&mut self, id: VarId, places: &[Place<'_>], value: Value) -> Result<()> {
+    fn assign_within(
+        &mut self,
+        id: VarId,
+        places: &[Place<'_>],
+        value: Value,
+        site: Option<&Site>,
+    ) -> Result<()> {
+        let within = |error: base::Error| match site {
+            Some(site) => error.within(site.context()),
+            None => error,
+        };
         let variable = self.frame.variable(id);
         let (ty, kind) = (variable.ty, variable.kind.clone());
         let shape = self.frame.columns(id);
         if matches!(kind, TypeKind::AnyRow) && shape.is_none() {
-            return Err(not_assigned(&variable.name));
+            return Err(within(not_assigned(&variable.name)));
         }
         if let (Some(columns), Place::Field(name)) = (&shape, &places[0])
             && !columns.iter().any(|c| *c.name == **name)
         {
             let record = &variable.name;
-            bail!(UNDEFINED_COLUMN, "record \"{record}\" has no field \"{name}\"");
+            let error = err!(UNDEFINED_COLUMN, "record \"{record}\" has no field \"{name}\"");
+            return Err(within(error));
         }
-        let (value, places) = self.prepared(ty, shape.as_ref(), places, value)?;
+        let of = Of { variable: Arc::clone(&variable.name), site };
+        let (value, places) = self.prepared(ty, shape.as_ref(), places, value, &of)?;
         let checked = matches!(
             kind,
             TypeKind::Scalar { checked: true } | TypeKind::Row { checked: true, .. }
@@ -234,6 +270,7 @@ impl Run<'_> {
         shape: Option<&Columns>,
         places: &[Place<'_>],
         value: Value,
+        of: &Of<'_>,
     ) -> Result<(Datum, Vec<Way>)> {
         let mut ways = Vec::new();
         let (mut ty, mut shape) = (ty.base(), shape.cloned());
@@ -244,11 +281,11 @@ impl Run<'_> {
                     Some(columns) => columns,
                     None => match self.host.kind_of(ty)? {
                         TypeKind::Row { columns, .. } => columns,
-                        _ => return Err(no_field(ty, name)),
+                        _ => return Err(of.no_field(ty, name)),
                     },
                 };
                 let Some(field) = columns.iter().position(|c| *c.name == **name) else {
-                    return Err(no_such_field(ty, name));
+                    return Err(of.no_such_field(ty, name));
                 };
                 let column = &columns[field];
                 let inner = TypeRef { oid: column.type_oid, typmod: column.typmod };
@@ -267,11 +304,7 @@ impl Run<'_> {
                 continue;
             }
             let Some(element) = types::element_type(base.oid) else {
-                let name = types::format_type(ty.oid, ty.typmod);
-                bail!(
-                    DATATYPE_MISMATCH,
-                    "cannot subscript type {name} because it does not support subscripting"
-                );
+                return Err(of.no_elements(ty));
             };
             ty = self.array_way(&mut ways, subscripts, base, element)?;
         }
@@ -344,20 +377,44 @@ impl Run<'_> {
     }
 }
 
-fn no_field(ty: TypeRef, name: &str) -> base::Error {
-    let ty = types::format_type(ty.oid, ty.typmod);
-    err!(
-        DATATYPE_MISMATCH,
-        "cannot assign to field \"{name}\" of column \"{name}\" because its type {ty} is not a composite type"
-    )
+/// What an assignment to a part is about, for errors.
+struct Of<'a> {
+    variable: Arc<str>,
+    site: Option<&'a Site>,
 }
 
-fn no_such_field(ty: TypeRef, name: &str) -> base::Error {
-    let ty = types::format_type(ty.oid, ty.typmod);
-    err!(
-        UNDEFINED_COLUMN,
-        "cannot assign to field \"{name}\" of column \"{name}\" because there is no such column in data type {ty}"
-    )
+impl Of<'_> {
+    /// An error that PostgreSQL finds when it analyses the assignment.
+    fn wrong(&self, state: SqlState, text: String) -> base::Error {
+        let mut error = SqlError::new(state, text);
+        if let Some(site) = self.site {
+            error.internal_position = Some(1);
+            error.internal_query = Some(site.text.to_string());
+        }
+        error.into()
+    }
+
+    fn no_field(&self, ty: TypeRef, name: &str) -> base::Error {
+        let (ty, column) = (types::format_type(ty.oid, -1), &self.variable);
+        let text = format!(
+            "cannot assign to field \"{name}\" of column \"{column}\" because its type {ty} is not a composite type"
+        );
+        self.wrong(SqlState::DATATYPE_MISMATCH, text)
+    }
+
+    fn no_such_field(&self, ty: TypeRef, name: &str) -> base::Error {
+        let (ty, column) = (types::format_type(ty.oid, -1), &self.variable);
+        let text = format!(
+            "cannot assign to field \"{name}\" of column \"{column}\" because there is no such column in data type {ty}"
+        );
+        self.wrong(SqlState::UNDEFINED_COLUMN, text)
+    }
+
+    fn no_elements(&self, ty: TypeRef) -> base::Error {
+        let ty = types::format_type(ty.oid, -1);
+        let text = format!("cannot subscript type {ty} because it does not support subscripting");
+        self.wrong(SqlState::DATATYPE_MISMATCH, text)
+    }
 }
 
 /// A step to a place, all known of it.
