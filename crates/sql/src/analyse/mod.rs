@@ -54,7 +54,8 @@ pub(crate) use locking::{lock_name as lock_words, lock_within};
 pub use standalone::{
     IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_domain_check,
     analyse_execute_args, analyse_generated, analyse_index_expr, analyse_index_predicate,
-    analyse_partition_value, analyse_statistics_expr, analyse_using, coerce_assignment,
+    analyse_partition_value, analyse_statistics_expr, analyse_using, analyse_variable_cast,
+    coerce_assignment,
     resolve_type_name, retyped_default,
 };
 

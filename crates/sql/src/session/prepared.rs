@@ -227,6 +227,16 @@ impl Prepared {
         matches!(self.parsed.as_deref(), Some(Parsed { statement: Statement::Query(_), .. }))
     }
 
+    /// How strongly a SELECT locks its rows, in words, if it does.
+    pub(super) fn locks_rows(&self) -> Option<&'static str> {
+        match &self.parsed.as_deref()?.statement {
+            Statement::Query(QueryStatement::Select(select)) => {
+                select.locking.first().map(|l| analyse::lock_words(l.strength))
+            }
+            _ => None,
+        }
+    }
+
     /// The utility statement, if it is one.
     pub fn utility(&self) -> Option<&UtilityStatement> {
         match &self.parsed.as_deref()?.statement {

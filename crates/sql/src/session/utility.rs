@@ -83,6 +83,7 @@ fn allowed_read_only(statement: &U) -> bool {
             | U::Reindex(_)
             | U::Cluster { .. }
             | U::AlterSystem(_)
+            | U::Do { .. }
             | U::Unsupported { .. }
     )
 }
@@ -258,7 +259,10 @@ impl Session {
                 self.state.notify(channel, payload)?;
                 Ok(UtilityDone::tag("NOTIFY"))
             }
-            U::Do { .. } => Err(base::Error::unsupported("DO")),
+            U::Do { language, body } => {
+                self.do_block(language.as_deref(), body, client)?;
+                Ok(UtilityDone::tag("DO"))
+            }
             U::Unsupported { what } => Err(base::Error::unsupported(what)),
             U::Transaction(_) => bail!(INTERNAL_ERROR, "transaction control came the wrong way"),
             other => {
