@@ -2,7 +2,7 @@
 
 use super::errors;
 use super::host::BlockHost;
-use super::sites::{self, Kept, Made};
+use super::sites::{self, Kept, Made, Purpose};
 use crate::analyse::ParamTypes;
 use crate::client::OutputColumn;
 use crate::parse::ast::QueryStatement;
@@ -11,7 +11,7 @@ use crate::parse::{self, Parsed, Statement};
 use crate::session::Prepared;
 use crate::session::within::Outcome as Ran;
 use base::{Error, Result, SqlError, SqlState, bail};
-use plpgsql::{Columns, Command, Frame, Mode, Outcome, Site, Source, Value, Want};
+use plpgsql::{Columns, Command, Frame, Outcome, Site, Source, Value, Want};
 use std::rc::Rc;
 use types::Datum;
 
@@ -55,9 +55,9 @@ impl BlockHost<'_> {
     /// The value of an expression that was not at hand.
     pub(super) fn evaluate_anew(&mut self, site: &Site, frame: &Frame) -> Result<Value> {
         for _ in 0..TRIES {
-            let kept = match self.kept(site, frame)? {
+            let kept = match self.kept(site, frame, Purpose::Value)? {
                 kept if self.is_good(&kept) => kept,
-                _ => sites::make(self.session, site, frame)?,
+                _ => sites::make(self.session, site, frame, Purpose::Value)?,
             };
             if let Made::Simple(simple) = &kept.made {
                 let value = simple.value(self.session, &kept.params);
@@ -85,19 +85,22 @@ impl BlockHost<'_> {
     }
 
     /// What is kept of a site, made if need be; with the values of its parameters.
-    pub(super) fn kept(&mut self, site: &Site, frame: &Frame) -> Result<Box<Kept>> {
+    pub(super) fn kept(
+        &mut self,
+        site: &Site,
+        frame: &Frame,
+        purpose: Purpose,
+    ) -> Result<Box<Kept>> {
         if self.sites.ready(site, frame)?.is_some()
             && let Some(kept) = self.sites.take(site)
         {
             return Ok(kept);
         }
-        sites::make(self.session, site, frame)
+        sites::make(self.session, site, frame, purpose)
     }
 
     fn evaluate_query(&mut self, site: &Site, frame: &Frame, kept: &Kept) -> Result<Value> {
-        let Made::Statement(prepared) = &kept.made else {
-            bail!(INTERNAL_ERROR, "an expression is no statement");
-        };
+        let prepared = &kept.statement()?;
         let source = Source::Site(site);
         let wrong = |state, text: String| {
             let mut e = SqlError::new(state, text);
@@ -143,14 +146,8 @@ impl BlockHost<'_> {
     pub(super) fn run_site(&mut self, site: &Site, frame: &Frame, want: Want) -> Result<Outcome> {
         let source = Source::Site(site);
         for _ in 0..TRIES {
-            let mut kept = self.kept(site, frame)?;
-            let Made::Statement(prepared) = &kept.made else {
-                // An expression by itself: PERFORM's, or a RETURN's.
-                kept = self.as_statement(site, frame)?;
-                self.sites.put(site, kept);
-                continue;
-            };
-            let prepared = Rc::clone(prepared);
+            let mut kept = self.kept(site, frame, Purpose::Statement)?;
+            let prepared = kept.statement()?;
             let command = command_of(&prepared, false)?;
             let done = self.run_wanted(source, frame, &prepared, &kept.params, want);
             match done {
@@ -167,11 +164,6 @@ impl BlockHost<'_> {
             }
         }
         bail!(INTERNAL_ERROR, "a statement changes its meaning all the time")
-    }
-
-    /// What is kept of an expression's site, as a statement whose rows can be asked for.
-    pub(super) fn as_statement(&mut self, site: &Site, frame: &Frame) -> Result<Box<Kept>> {
-        sites::make_statement(self.session, site, frame)
     }
 
     fn run_wanted(
@@ -290,9 +282,4 @@ pub(super) fn command_of(prepared: &Prepared, of_text: bool) -> Result<Command> 
 /// CREATE TABLE AS rather than SELECT INTO: comments stand before no statement.
 fn begins_with_create(text: &str) -> bool {
     text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("create"))
-}
-
-/// Is the text of a site an expression, rather than a statement?
-pub(super) fn is_expression(site: &Site) -> bool {
-    site.mode != Mode::Statement
 }

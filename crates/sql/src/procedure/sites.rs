@@ -24,6 +24,15 @@ pub(super) enum Made {
     Statement(Rc<Prepared>),
 }
 
+/// What a text is made for: a site serves one purpose only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// Its value.
+    Value,
+    /// Its rows, or what it does.
+    Statement,
+}
+
 /// What is kept of a text.
 pub(super) struct Kept {
     names: Rc<SiteNames>,
@@ -32,6 +41,16 @@ pub(super) struct Kept {
     pub params: Vec<Datum>,
     /// Its columns, as they were last described: so long as a statement describes them alike, they are the same.
     pub columns: super::run::Described,
+}
+
+impl Kept {
+    /// The statement that it is.
+    pub fn statement(&self) -> Result<Rc<Prepared>> {
+        match &self.made {
+            Made::Statement(prepared) => Ok(Rc::clone(prepared)),
+            Made::Simple(_) => bail!(INTERNAL_ERROR, "an expression is no statement"),
+        }
+    }
 }
 
 /// What is kept of the texts of a block.
@@ -104,9 +123,15 @@ pub(super) fn check_syntax(session: &Session, site: &Site) -> Result<()> {
 ///
 /// # Errors
 /// What analysis finds, which says in which text.
-pub(super) fn make(session: &mut Session, site: &Site, frame: &Frame) -> Result<Box<Kept>> {
+pub(super) fn make(
+    session: &mut Session,
+    site: &Site,
+    frame: &Frame,
+    purpose: Purpose,
+) -> Result<Box<Kept>> {
     let names = Rc::new(SiteNames::new(frame.names(site)));
-    let made = make_of(session, site, &names).map_err(|e| errors::within(Source::Site(site), e))?;
+    let made = make_of(session, site, &names, purpose);
+    let made = made.map_err(|e| errors::within(Source::Site(site), e))?;
     let mut params = Vec::new();
     if !names.values(frame, &mut params)? {
         bail!(INTERNAL_ERROR, "a variable's type changed while its name was looked for");
@@ -114,11 +139,16 @@ pub(super) fn make(session: &mut Session, site: &Site, frame: &Frame) -> Result<
     Ok(Box::new(Kept { names, made, params, columns: Default::default() }))
 }
 
-fn make_of(session: &mut Session, site: &Site, names: &Rc<SiteNames>) -> Result<Made> {
+fn make_of(
+    session: &mut Session,
+    site: &Site,
+    names: &Rc<SiteNames>,
+    purpose: Purpose,
+) -> Result<Made> {
     let parsed = parsed(site, session.env().dialect)?;
     let outer: Rc<dyn OuterNames> = Rc::clone(names) as Rc<dyn OuterNames>;
     let params = || ParamTypes::fixed(Vec::new()).within(Some(Rc::clone(&outer)));
-    if site.mode != Mode::Statement {
+    if purpose == Purpose::Value {
         let good = Good::now(session);
         let (state, env) = (Rc::clone(session.state()), Rc::clone(session.env()));
         let analyse = || {

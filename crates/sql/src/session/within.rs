@@ -302,6 +302,16 @@ impl Session {
         self.portals.contains_key(name)
     }
 
+    /// Does a loop read that portal?
+    pub(crate) fn is_of_loop(&self, name: &str) -> bool {
+        self.portals.get(name).is_some_and(|portal| portal.of_loop)
+    }
+
+    /// Does a loop read it, and nothing else ask where it stands?
+    pub(crate) fn is_of_query_loop(&self, name: &str) -> bool {
+        self.portals.get(name).is_some_and(|portal| portal.of_loop && !portal.is_cursor)
+    }
+
     /// The next rows of a loop's portal, at most so many; fewer: there are no more.
     pub(crate) fn next_of_loop(
         &mut self,
@@ -341,13 +351,6 @@ impl Session {
     /// Ends a portal, if it is there.
     pub(crate) fn close_inner(&mut self, name: &str) {
         self.portals.remove(name);
-    }
-
-    /// A portal becomes a loop's, or is one no longer.
-    pub(crate) fn set_of_loop(&mut self, name: &str, of_loop: bool) {
-        if let Some(portal) = self.portals.get_mut(name) {
-            portal.of_loop = of_loop;
-        }
     }
 
     /// Loops' portals keep what they have not given yet: the transaction ends within them.
