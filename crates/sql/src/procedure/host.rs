@@ -7,7 +7,7 @@ use super::sites::{self, Made, Sites};
 use super::type_names;
 use crate::client::{Client, CopyWireFormat, Notice, OutputColumn, Severity};
 use crate::session::{Session, SessionState};
-use base::{Result, SqlError, bail};
+use base::{Result, SqlError, SqlState, bail};
 use expr::TypeRef;
 use plpgsql::{
     Direction, Frame, Host, Level, OpenCursor, Outcome, Site, Source, TypeKind, Value, Want,
@@ -21,6 +21,8 @@ pub(super) struct BlockHost<'a> {
     client: &'a mut dyn Client,
     /// The transaction is not the block's to end.
     atomic: bool,
+    /// The error under way is that somebody has cancelled the statement.
+    cancelled: bool,
     /// How many savepoints were open before each subtransaction that is open.
     subtransactions: Vec<usize>,
     pub sites: Sites,
@@ -34,6 +36,7 @@ impl<'a> BlockHost<'a> {
             session,
             client,
             atomic,
+            cancelled: false,
             subtransactions: Vec::new(),
             sites: Sites::default(),
             casts: Casts::default(),
@@ -48,7 +51,7 @@ impl<'a> BlockHost<'a> {
         frame: &'b Frame,
     ) -> (&'b mut Session, Within<'b>) {
         let state = Rc::clone(self.session.state());
-        (self.session, Within { client: self.client, source, frame, state })
+        (&mut *self.session, Within { client: &mut *self.client, source, frame, state })
     }
 
     /// Fails unless the block may end the transaction.
@@ -63,6 +66,14 @@ impl<'a> BlockHost<'a> {
             );
         }
         Ok(())
+    }
+
+    /// Notes whether it was cancelled.
+    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done {
+            self.cancelled = error.state() == SqlState::QUERY_CANCELED;
+        }
+        done
     }
 
     fn innermost(&mut self) -> Result<usize> {
@@ -117,22 +128,26 @@ impl Host for BlockHost<'_> {
             let value = simple.value(self.session, &kept.params)?;
             return Ok(Value { value, ty: simple.ty });
         }
-        self.evaluate_anew(site, frame)
+        let done = self.evaluate_anew(site, frame);
+        self.noted(done)
     }
 
     fn run(&mut self, source: Source<'_>, frame: &Frame, want: Want) -> Result<Outcome> {
-        match source {
+        let done = match source {
             Source::Site(site) => self.run_site(site, frame, want),
             Source::Text { text, using } => self.run_text((text, using), frame, want),
-        }
+        };
+        self.noted(done)
     }
 
     fn open(&mut self, cursor: OpenCursor<'_>, frame: &Frame) -> Result<String> {
-        self.open_cursor(cursor, frame)
+        let done = self.open_cursor(cursor, frame);
+        self.noted(done)
     }
 
     fn fetch(&mut self, name: &str, direction: Direction, want: Want) -> Result<Outcome> {
-        self.fetch_rows(name, direction, want)
+        let done = self.fetch_rows(name, direction, want);
+        self.noted(done)
     }
 
     fn close(&mut self, name: &str, in_loop: bool) -> Result<()> {
@@ -152,6 +167,10 @@ impl Host for BlockHost<'_> {
 
     fn roll_back_subtransaction(&mut self) -> Result<()> {
         let depth = self.innermost()?;
+        if std::mem::take(&mut self.cancelled) {
+            // A handler may go on after it: what was asked for has been done.
+            self.session.state().backend.cancel.clear();
+        }
         self.session.undo_nested(depth)
     }
 
@@ -182,7 +201,8 @@ impl Host for BlockHost<'_> {
     }
 
     fn check_interrupts(&mut self) -> Result<()> {
-        self.session.state().check_cancel()
+        let done = self.session.state().check_cancel();
+        self.noted(done)
     }
 }
 

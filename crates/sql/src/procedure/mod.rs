@@ -22,8 +22,18 @@ mod sites;
 mod type_names;
 
 use crate::client::Client;
-use crate::session::Session;
+use crate::session::{Session, SessionState};
 use base::Result;
+use plpgsql::{Conflict, Frame, Options};
+
+/// The text of a DO statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body<'a> {
+    /// What the language reads.
+    pub text: &'a str,
+    /// The query string that it is a literal of.
+    pub source: &'a str,
+}
 
 /// Runs the body of a DO statement; `atomic`: within a transaction that is not its own to end.
 ///
@@ -31,10 +41,34 @@ use base::Result;
 /// The block's.
 pub(crate) fn run_block(
     session: &mut Session,
-    body: &str,
+    body: Body<'_>,
     atomic: bool,
     client: &mut dyn Client,
 ) -> Result<()> {
+    let options = options(session.state());
     let mut host = host::BlockHost::new(session, client, atomic);
-    plpgsql::run_inline(&mut host, body)
+    let routine = plpgsql::compile(body.text, &options, &mut host);
+    let routine = routine.map_err(|error| errors::in_statement(error, body))?;
+    plpgsql::run(&mut Frame::new(routine), &mut host)?;
+    Ok(())
+}
+
+/// What settings say of how a block is read. Those of the language are there once somebody has set them.
+fn options(state: &SessionState) -> Options {
+    let settings = state.settings.borrow();
+    let of = |name: &str| settings.show(name).ok().map(|value| value.to_ascii_lowercase());
+    let is = |name: &str, by_default: bool| {
+        of(name).map_or(by_default, |value| matches!(value.as_str(), "on" | "true" | "yes" | "1"))
+    };
+    Options {
+        conflict: match of("plpgsql.variable_conflict").as_deref() {
+            Some("use_variable") => Conflict::UseVariable,
+            Some("use_column") => Conflict::UseColumn,
+            _ => Conflict::Error,
+        },
+        print_strict_params: is("plpgsql.print_strict_params", false),
+        check_asserts: is("plpgsql.check_asserts", true),
+        check_syntax: is("check_function_bodies", true),
+        ..Options::default()
+    }
 }

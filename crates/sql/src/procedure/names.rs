@@ -63,7 +63,7 @@ fn are_alike(a: &Columns, b: &Columns) -> bool {
 /// Columns as analysis knows them.
 fn fields_of(columns: &Columns) -> Rc<[(String, TypeRef)]> {
     let field = |c: &types::RecordColumn| {
-        (c.name.to_string(), TypeRef { oid: c.type_oid, typmod: c.typmod })
+        (c.name.as_str().to_owned(), TypeRef { oid: c.type_oid, typmod: c.typmod })
     };
     columns.iter().map(field).collect()
 }

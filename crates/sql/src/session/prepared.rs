@@ -355,6 +355,10 @@ impl Prepared {
         let state = session.state();
         let query = analyse::analyse(parsed, state.as_ref(), &mut params, session.env().as_ref())?;
         check_result_unchanged(self, &query)?;
+        // A name that was a column's may be a variable's by now.
+        if self.outer.is_some() && params.types != self.params {
+            return Err(changed());
+        }
         Ok(query)
     }
 }
@@ -371,10 +375,12 @@ fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
         }
         _ => false,
     };
-    if !same {
-        base::bail!(FEATURE_NOT_SUPPORTED, "cached plan must not change result type");
-    }
-    Ok(())
+    if same { Ok(()) } else { Err(changed()) }
+}
+
+/// What is said of a statement that is not any more what it was when it was prepared.
+fn changed() -> base::Error {
+    base::err!(FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
 }
 
 pub(super) fn plan_query(query: Query, session: &Session, params: &[types::Datum]) -> Result<Plan> {

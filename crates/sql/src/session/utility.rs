@@ -260,6 +260,7 @@ impl Session {
                 Ok(UtilityDone::tag("NOTIFY"))
             }
             U::Do { language, body } => {
+                let body = crate::procedure::Body { text: body, source: &source };
                 self.do_block(language.as_deref(), body, client)?;
                 Ok(UtilityDone::tag("DO"))
             }

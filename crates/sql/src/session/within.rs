@@ -17,6 +17,7 @@ use super::{Portal, Session};
 use crate::analyse::ParamTypes;
 use crate::client::{Client, OutputColumn};
 use crate::parse::Parsed;
+use crate::procedure::Body;
 use crate::parse::utility::{Fetch, FetchDirection, UtilityStatement as U};
 use engine::catalog::load::RowSource;
 use base::{Result, SqlError, SqlState, bail};
@@ -51,7 +52,7 @@ impl Session {
     pub(super) fn do_block(
         &mut self,
         language: Option<&str>,
-        body: &str,
+        body: Body<'_>,
         client: &mut dyn Client,
     ) -> Result<()> {
         self.check_inline_language(language.unwrap_or("plpgsql"))?;
@@ -96,25 +97,12 @@ impl Session {
         self.prepare(parsed, params).map(Rc::new)
     }
 
-    /// Starts a portal; what it returns may be other columns than when its statement was prepared.
+    /// Starts a portal.
     fn start_inner(&mut self, prepared: &Rc<Prepared>, params: &[Datum]) -> Result<Portal> {
-        let portal = |of: &Rc<Prepared>| {
-            Portal::new(Rc::clone(of), params.to_vec(), of.columns.clone())
-        };
-        let mut first = portal(prepared);
-        let Err(error) = self.start_portal(&mut first) else { return Ok(first) };
-        let stale = error.state() == SqlState::FEATURE_NOT_SUPPORTED
-            && matches!(&error, base::Error::Sql(e) if e.message.starts_with("cached plan"));
-        let Some(parsed) = prepared.parsed.as_deref().filter(|_| stale) else { return Err(error) };
-        let again = self.prepared_again(parsed.clone(), prepared)?;
-        let mut second = portal(&again);
-        self.start_portal(&mut second)?;
-        Ok(second)
-    }
-
-    fn prepared_again(&mut self, parsed: Parsed, before: &Prepared) -> Result<Rc<Prepared>> {
-        let types = ParamTypes::fixed(before.params.clone()).within(before.outer.clone());
-        self.prepare_inner(parsed, types)
+        let mut portal =
+            Portal::new(Rc::clone(prepared), params.to_vec(), prepared.columns.clone());
+        self.start_portal(&mut portal)?;
+        Ok(portal)
     }
 
     /// Runs a statement, of whose rows the first `limit` (0: all) go to `sink`.
@@ -140,7 +128,7 @@ impl Session {
         let writes = execution.writes();
         let mut taken = 0;
         // What writes, writes all.
-        execution.run(if writes { 0 } else { limit }, &mut |row| {
+        execution.run(if writes { 0 } else { limit }, &mut |row: &[Datum]| {
             taken += 1;
             if limit == 0 || taken <= limit { sink(of_rows, row) } else { Ok(()) }
         })?;
@@ -248,20 +236,15 @@ impl Session {
         if prepared.utility().is_some() {
             return self.portal_of_utility(prepared, params, client);
         }
-        let mut portal = if opening.positioned {
-            let mut portal =
-                Portal::new(Rc::clone(prepared), params.to_vec(), prepared.columns.clone());
-            portal.is_cursor = true;
-            self.start_portal(&mut portal)?;
-            portal
-        } else {
-            self.start_inner(prepared, params)?
-        };
-        if portal.columns.is_none() {
+        if prepared.columns.is_none() {
             let what = super::run::tag_of(prepared, 0);
             let what = what.split(' ').next().unwrap_or_default().to_owned();
             bail!(INVALID_CURSOR_DEFINITION, "cannot open {what} query as cursor");
         }
+        let mut portal =
+            Portal::new(Rc::clone(prepared), params.to_vec(), prepared.columns.clone());
+        portal.is_cursor = opening.positioned;
+        self.start_portal(&mut portal)?;
         let writes = matches!(&portal.state, PortalState::Running(e) if e.writes());
         if !opening.of_loop || opening.positioned || writes {
             portal.kept = Some(KeptRows::default());
