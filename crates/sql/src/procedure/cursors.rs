@@ -54,7 +54,8 @@ impl BlockHost<'_> {
                 found
             }
             Source::Text { text, using } => {
-                let mut statements = self.parse_text(cursor.source, frame, text).map_err(located)?;
+                let mut statements =
+                    self.parse_text(cursor.source, frame, text).map_err(located)?;
                 let Some(parsed) = statements.pop().filter(|_| statements.is_empty()) else {
                     bail!(INVALID_CURSOR_DEFINITION, "cannot open multi-query plan as cursor");
                 };
@@ -73,11 +74,8 @@ impl BlockHost<'_> {
         prepared: &Rc<Prepared>,
         params: &[Datum],
     ) -> Result<String> {
-        let opening = Opening {
-            scroll: cursor.scroll,
-            of_loop: cursor.in_loop,
-            positioned: cursor.positioned,
-        };
+        let opening =
+            Opening { scroll: cursor.scroll, of_loop: cursor.in_loop, positioned: !cursor.in_loop };
         let (session, mut client) = self.parts(cursor.source, frame);
         session.open_inner(cursor.name, prepared, params, opening, &mut client)
     }

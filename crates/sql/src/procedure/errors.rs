@@ -78,10 +78,7 @@ fn place_in_literal(body: Body<'_>, at: usize) -> Option<usize> {
     for (start, quote) in body.source.char_indices().filter(|(_, c)| matches!(c, '$' | '\'')) {
         let inside = &body.source[start + 1..];
         let written = match quote {
-            '$' => inside
-                .strip_prefix(body.text)
-                .filter(|rest| rest.starts_with('$'))
-                .map(|_| at),
+            '$' => inside.strip_prefix(body.text).filter(|rest| rest.starts_with('$')).map(|_| at),
             _ => place_in_quotes(inside, body.text, at),
         };
         let Some(written) = written else { continue };

@@ -73,7 +73,5 @@ fn is_bare(query: &Query) -> bool {
 
 /// Neither a row, nor a sub-select, nor a sequence is asked.
 fn needs_nothing(e: &Expr) -> bool {
-    !e.any(&mut |e| {
-        matches!(e, Expr::Var { .. } | Expr::SubLink { .. } | Expr::NextValue { .. })
-    })
+    !e.any(&mut |e| matches!(e, Expr::Var { .. } | Expr::SubLink { .. } | Expr::NextValue { .. }))
 }

@@ -55,9 +55,9 @@ fn is_as_it_was(found: &Found, frame: &Frame) -> Result<bool> {
 
 fn are_alike(a: &Columns, b: &Columns) -> bool {
     a.len() == b.len()
-        && a.iter().zip(b.iter()).all(|(a, b)| {
-            a.name == b.name && a.type_oid == b.type_oid && a.typmod == b.typmod
-        })
+        && a.iter()
+            .zip(b.iter())
+            .all(|(a, b)| a.name == b.name && a.type_oid == b.type_oid && a.typmod == b.typmod)
 }
 
 /// Columns as analysis knows them.

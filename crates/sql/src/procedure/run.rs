@@ -229,11 +229,7 @@ impl BlockHost<'_> {
     }
 
     /// Analyses one of them.
-    pub(super) fn prepare_text(
-        &mut self,
-        parsed: Parsed,
-        using: &[Value],
-    ) -> Result<Rc<Prepared>> {
+    pub(super) fn prepare_text(&mut self, parsed: Parsed, using: &[Value]) -> Result<Rc<Prepared>> {
         let types = using.iter().map(|v| v.ty.oid).collect();
         self.session.prepare_inner(parsed, ParamTypes::fixed(types))
     }

@@ -71,13 +71,6 @@ impl Sites {
         Ok(Some(kept))
     }
 
-    /// Forgets a site.
-    pub fn forget(&mut self, site: &Site) {
-        if let Some(kept) = self.kept.get_mut(site.id.0 as usize) {
-            *kept = None;
-        }
-    }
-
     /// Takes what is kept of a site out, to run it.
     pub fn take(&mut self, site: &Site) -> Option<Box<Kept>> {
         self.kept.get_mut(site.id.0 as usize)?.take()
@@ -113,7 +106,7 @@ pub(super) fn check_syntax(session: &Session, site: &Site) -> Result<()> {
         Ok(_) => Ok(()),
         Err(base::Error::Sql(mut e)) => {
             e.position = e.position.map(|at| errors::in_text(site, at));
-            Err(e.into())
+            Err(base::Error::Sql(e))
         }
         Err(error) => Err(error),
     }

@@ -58,11 +58,7 @@ pub(super) fn of_column(session: &Session, names: &[String]) -> Result<TypeRef> 
 pub(super) fn of_row(session: &Session, names: &[String]) -> Result<TypeRef> {
     let table = relation(session, names)?;
     if !table.row_type.is_valid() {
-        bail!(
-            WRONG_OBJECT_TYPE,
-            "relation \"{}\" does not have a composite type",
-            names.join(".")
-        );
+        bail!(WRONG_OBJECT_TYPE, "relation \"{}\" does not have a composite type", names.join("."));
     }
     Ok(TypeRef::of(table.row_type))
 }

@@ -79,7 +79,7 @@ pub struct Meaning {
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
     /// Who knows the names around it, which are its parameters.
-    pub(super) outer: Option<Rc<dyn OuterNames>>,
+    pub(crate) outer: Option<Rc<dyn OuterNames>>,
 }
 
 /// A statement that has been parsed and analysed.

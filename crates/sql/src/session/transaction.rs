@@ -680,11 +680,6 @@ impl Session {
         Ok(())
     }
 
-    /// How many savepoints are open.
-    pub(crate) fn nesting(&self) -> usize {
-        self.savepoints.len()
-    }
-
     /// COMMIT within a procedure: what is open is committed, and the next transaction begins.
     pub(crate) fn commit_and_go_on(&mut self, chain: bool) -> Result<()> {
         let modes = self.modes_to_chain();

@@ -170,11 +170,8 @@ impl Session {
         if self.in_block() && !needs_no_snapshot(statement) {
             self.settle_snapshot()?;
         }
-        let arguments = Arguments {
-            types: &prepared.params,
-            values: params,
-            outer: prepared.outer.as_ref(),
-        };
+        let arguments =
+            Arguments { types: &prepared.params, values: params, outer: prepared.outer.as_ref() };
         let source = match &prepared.parsed {
             Some(parsed) => Arc::clone(&parsed.source),
             None => Arc::clone(&prepared.text),

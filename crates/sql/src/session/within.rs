@@ -17,10 +17,10 @@ use super::{Portal, Session};
 use crate::analyse::ParamTypes;
 use crate::client::{Client, OutputColumn};
 use crate::parse::Parsed;
-use crate::procedure::Body;
 use crate::parse::utility::{Fetch, FetchDirection, UtilityStatement as U};
-use engine::catalog::load::RowSource;
+use crate::procedure::Body;
 use base::{Result, SqlError, SqlState, bail};
+use engine::catalog::load::RowSource;
 use std::rc::Rc;
 use types::Datum;
 

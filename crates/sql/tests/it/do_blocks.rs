@@ -6,7 +6,8 @@ use crate::support::Database;
 fn each_language_says_what_it_can() {
     let db = Database::new();
     let mut s = db.session();
-    let inline = |name: &str| format!("0A000 language \"{name}\" does not support inline code execution");
+    let inline =
+        |name: &str| format!("0A000 language \"{name}\" does not support inline code execution");
     s.check(&[
         ("DO $$ BEGIN NULL; END $$", ""),
         ("DO LANGUAGE plpgsql $$ BEGIN NULL; END $$", ""),
@@ -214,5 +215,8 @@ fn a_block_of_many_statements_keeps_their_plans() {
         "DO $$ BEGIN CREATE TABLE u (a int); FOR i IN 1..1000 LOOP INSERT INTO u VALUES (i); END LOOP; END $$",
     ]);
     assert!(s.session.plans_made() - before < 50);
-    s.check(&[("SELECT count(*), sum(a) FROM t", "1000|500500"), ("SELECT count(*) FROM u", "1000")]);
+    s.check(&[
+        ("SELECT count(*), sum(a) FROM t", "1000|500500"),
+        ("SELECT count(*) FROM u", "1000"),
+    ]);
 }

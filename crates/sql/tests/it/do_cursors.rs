@@ -6,7 +6,10 @@ use crate::support::Database;
 fn cursors_are_portals() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&["CREATE TABLE t (a int, b text)", "INSERT INTO t SELECT g, 'r' || g FROM generate_series(1, 5) g"]);
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, 'r' || g FROM generate_series(1, 5) g",
+    ]);
     s.check(&[
         (
             "DO $$ DECLARE c CURSOR FOR SELECT * FROM t ORDER BY a; r t; n int; BEGIN
@@ -59,7 +62,10 @@ fn cursors_are_portals() {
 fn where_current_of_a_cursor() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&["CREATE TABLE t (a int, b text)", "INSERT INTO t SELECT g, 'r' || g FROM generate_series(1, 5) g"]);
+    s.run_each(&[
+        "CREATE TABLE t (a int, b text)",
+        "INSERT INTO t SELECT g, 'r' || g FROM generate_series(1, 5) g",
+    ]);
     s.check(&[
         (
             "DO $$ DECLARE c CURSOR FOR SELECT * FROM t FOR UPDATE; BEGIN
@@ -87,7 +93,10 @@ fn where_current_of_a_cursor() {
 fn loops_read_what_was_there_when_they_began() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t SELECT g FROM generate_series(1, 300) g"]);
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "INSERT INTO t SELECT g FROM generate_series(1, 300) g",
+    ]);
     s.check(&[
         (
             "DO $$ DECLARE n int := 0; BEGIN

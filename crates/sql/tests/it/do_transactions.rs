@@ -121,7 +121,10 @@ fn a_block_commits_where_the_transaction_is_its_own() {
         ("DO $$ BEGIN EXECUTE 'DO $x$ BEGIN COMMIT; END $x$'; END $$", TERMINATION),
         // By the extended protocol.
     ]);
-    assert_eq!(s.run_parsed("DO $$ BEGIN INSERT INTO t VALUES (300); COMMIT; END $$", &[], &[]), "");
+    assert_eq!(
+        s.run_parsed("DO $$ BEGIN INSERT INTO t VALUES (300); COMMIT; END $$", &[], &[]),
+        ""
+    );
     s.check(&[
         ("SELECT a FROM t WHERE a >= 300", "300"),
         // A transaction's modes go on where it says so.
@@ -152,7 +155,10 @@ fn a_block_commits_where_the_transaction_is_its_own() {
 fn a_loop_goes_on_over_a_commit() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t SELECT g FROM generate_series(1, 100) g"]);
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "INSERT INTO t SELECT g FROM generate_series(1, 100) g",
+    ]);
     s.check(&[
         (
             "DO $$ DECLARE r record; n int := 0; BEGIN
@@ -188,7 +194,10 @@ fn a_loop_goes_on_over_a_commit() {
 fn vacuum_takes_what_went_before_the_last_commit() {
     let db = Database::new();
     let mut s = db.session();
-    s.run_each(&["CREATE TABLE t (a int)", "INSERT INTO t SELECT g FROM generate_series(1, 1000) g"]);
+    s.run_each(&[
+        "CREATE TABLE t (a int)",
+        "INSERT INTO t SELECT g FROM generate_series(1, 1000) g",
+    ]);
     let dead = |db: &Database| {
         let mut other = db.session();
         other.run_each(&["VACUUM t"]);
