@@ -46,7 +46,8 @@ pub struct Variable {
     pub(crate) not_null: bool,
     pub(crate) default: Option<Arc<Site>>,
     pub(crate) cursor: Option<Arc<BoundCursor>>,
-    /// Is its record the same as the type's or is it RECORD, whose fields follow from what is assigned?
+    /// Does it take the type of what is assigned: the subject of a CASE?
+    pub(crate) takes_type: bool,
     pub(crate) line: u32,
 }
 
@@ -167,7 +168,7 @@ pub(crate) enum Kind {
     Assert { condition: Arc<Site>, message: Option<Arc<Site>> },
     Sql { site: Arc<Site>, into: Option<Into>, strict: bool },
     Perform(Arc<Site>),
-    Call(Arc<Site>),
+    Call(Arc<Site>, &'static str),
     Execute { text: Arc<Site>, into: Option<Into>, strict: bool, using: Vec<Arc<Site>> },
     Get { stacked: bool, items: Vec<(Target, Diagnostic)> },
     Open { cursor: VarId, how: Opening, scroll: Option<bool> },

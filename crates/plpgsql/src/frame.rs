@@ -35,6 +35,8 @@ pub(crate) enum At {
 pub struct Frame {
     routine: Arc<Routine>,
     slots: Vec<Slot>,
+    /// Of each variable: that of its declaration, but for the subject of a CASE.
+    types: Vec<TypeRef>,
     pub(crate) at: At,
 }
 
@@ -45,7 +47,8 @@ impl Frame {
             if v.is_record() { Slot::Row(None) } else { Slot::Scalar(Datum::Null) }
         };
         let slots = routine.variables.iter().map(empty).collect();
-        let mut frame = Frame { routine, slots, at: At::Nowhere };
+        let types = routine.variables.iter().map(|v| v.ty).collect();
+        let mut frame = Frame { routine, slots, types, at: At::Nowhere };
         frame.set_found(false);
         frame
     }
@@ -58,7 +61,8 @@ impl Frame {
     /// The names in sight of a site, with their types by now.
     pub fn names(&self, site: &Site) -> Names {
         let shapes = (0..self.slots.len()).map(|i| self.columns(VarId(i as u32))).collect();
-        Names { routine: Arc::clone(&self.routine), scope: site.scope, shapes }
+        let types = self.types.as_slice().into();
+        Names { routine: Arc::clone(&self.routine), scope: site.scope, shapes, types }
     }
 
     /// The fields that a record has by now. Of a row type's: even if it is NULL.
@@ -116,7 +120,7 @@ impl Frame {
     /// `42703`, `55000`: a record that has no such field by now.
     pub fn type_of(&self, reference: &Reference) -> Result<TypeRef> {
         match reference {
-            Reference::Whole(id) => Ok(self.variable(*id).ty),
+            Reference::Whole(id) => Ok(self.types[id.index()]),
             Reference::Field(id, name) => Ok(self.field(*id, name)?.1),
         }
     }
@@ -151,6 +155,12 @@ impl Frame {
                 (Slot::Row(_), _) => Slot::Row(None),
             };
         }
+    }
+
+    /// Sets a variable that takes the type of what is assigned.
+    pub(crate) fn set_typed(&mut self, id: VarId, value: Datum, ty: TypeRef) {
+        self.types[id.index()] = ty;
+        self.set(id, value);
     }
 
     /// FOUND.

@@ -20,6 +20,7 @@ pub mod ast;
 pub mod conditions;
 pub mod frame;
 pub mod host;
+pub mod lex;
 pub mod names;
 mod parse;
 mod run;

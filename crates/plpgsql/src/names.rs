@@ -66,7 +66,12 @@ impl Namespace {
         self.entries.push(Entry { item, name: name.into(), before: self.top });
         self.top = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
     }
-    /// Back to where it was before a block began.
+    /// Back to where it was before the level of names began whose label is at `label`.
+    pub fn leave_level(&mut self, label: ScopeId) {
+        let entry = (label.0 as usize).checked_sub(1).and_then(|at| self.entries.get(at));
+        self.top = entry.map_or(0, |e| e.before);
+    }
+    /// Back to a place.
     pub fn leave(&mut self, scope: ScopeId) {
         self.top = scope.0;
     }
@@ -175,6 +180,7 @@ pub struct Names {
     pub(crate) scope: ScopeId,
     /// Of each variable that is a record and has fields by now.
     pub(crate) shapes: Arc<[Option<Columns>]>,
+    pub(crate) types: Arc<[TypeRef]>,
 }
 
 impl Names {
@@ -206,9 +212,9 @@ impl Names {
         if used == names.len() {
             return Ok((record || !whole).then(|| Found {
                 reference: Reference::Whole(id),
-                ty: variable.ty,
+                ty: self.types.get(id.index()).copied().unwrap_or(variable.ty),
                 fields: shape,
-                may_change: record,
+                may_change: record || variable.takes_type,
             }));
         }
         if whole || !record || used + 1 != names.len() {
