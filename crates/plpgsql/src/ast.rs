@@ -4,7 +4,7 @@
 //! Every [`crate::SiteId`] stands in the tree once. A variable is in [`Routine::variables`] once, however often its block is entered.
 
 use crate::conditions::Conditions;
-use crate::host::{Conflict, Direction, Level, ScopeId, Site, TypeKind};
+use crate::host::{Conflict, Direction, Level, Site, TypeKind};
 use crate::names::{Namespace, VarId};
 use base::Oid;
 use expr::TypeRef;
@@ -27,8 +27,8 @@ pub struct Routine {
     pub print_strict_params: bool,
     /// Are ASSERTs looked at? (`plpgsql.check_asserts`)
     pub check_asserts: bool,
-    /// How it may end.
-    pub(crate) returns: crate::parse::Returns,
+    /// How it may end: whoever asked for a value has to mind [`crate::Ended::FellOff`] (`2F005`).
+    pub returns: crate::parse::Returns,
     pub(crate) names: Namespace,
     pub(crate) body: Block,
 }
@@ -151,31 +151,93 @@ pub(crate) enum Query {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Block(Block),
-    Assign { target: Target, value: Arc<Site> },
-    If { arms: Vec<IfArm>, otherwise: Vec<Statement> },
-    Case { subject: Option<(Arc<Site>, VarId)>, arms: Vec<IfArm>, otherwise: Option<Vec<Statement>> },
+    Assign {
+        target: Target,
+        value: Arc<Site>,
+    },
+    If {
+        arms: Vec<IfArm>,
+        otherwise: Vec<Statement>,
+    },
+    Case {
+        subject: Option<(Arc<Site>, VarId)>,
+        arms: Vec<IfArm>,
+        otherwise: Option<Vec<Statement>>,
+    },
     Loop(Loop),
     While(Arc<Site>, Loop),
-    ForInteger { variable: VarId, low: Arc<Site>, high: Arc<Site>, step: Option<Arc<Site>>, reverse: bool, run: Loop },
-    ForQuery { into: Into, query: Query, run: Loop },
-    ForCursor { record: VarId, cursor: VarId, args: Vec<Arc<Site>>, run: Loop },
-    ForEach { into: Into, slice: u32, array: Arc<Site>, run: Loop },
-    Exit { next: bool, label: Option<Arc<str>>, when: Option<Arc<Site>> },
+    ForInteger {
+        variable: VarId,
+        low: Arc<Site>,
+        high: Arc<Site>,
+        step: Option<Arc<Site>>,
+        reverse: bool,
+        run: Loop,
+    },
+    ForQuery {
+        into: Into,
+        query: Query,
+        run: Loop,
+    },
+    ForCursor {
+        record: VarId,
+        cursor: VarId,
+        args: Vec<Arc<Site>>,
+        run: Loop,
+    },
+    ForEach {
+        into: Into,
+        slice: u32,
+        array: Arc<Site>,
+        run: Loop,
+    },
+    Exit {
+        next: bool,
+        label: Option<Arc<str>>,
+        when: Option<Arc<Site>>,
+    },
     Return(Option<Arc<Site>>),
     ReturnNext(Option<Arc<Site>>),
     ReturnQuery(Query),
     Raise(Raise),
-    Assert { condition: Arc<Site>, message: Option<Arc<Site>> },
-    Sql { site: Arc<Site>, into: Option<Into>, strict: bool },
+    Assert {
+        condition: Arc<Site>,
+        message: Option<Arc<Site>>,
+    },
+    Sql {
+        site: Arc<Site>,
+        into: Option<Into>,
+        strict: bool,
+    },
     Perform(Arc<Site>),
     Call(Arc<Site>, &'static str),
-    Execute { text: Arc<Site>, into: Option<Into>, strict: bool, using: Vec<Arc<Site>> },
-    Get { stacked: bool, items: Vec<(Target, Diagnostic)> },
-    Open { cursor: VarId, how: Opening, scroll: Option<bool> },
-    Fetch { cursor: VarId, direction: Going, into: Option<Into> },
+    Execute {
+        text: Arc<Site>,
+        into: Option<Into>,
+        strict: bool,
+        using: Vec<Arc<Site>>,
+    },
+    Get {
+        stacked: bool,
+        items: Vec<(Target, Diagnostic)>,
+    },
+    Open {
+        cursor: VarId,
+        how: Opening,
+        scroll: Option<bool>,
+    },
+    Fetch {
+        cursor: VarId,
+        direction: Going,
+        into: Option<Into>,
+    },
     Close(VarId),
-    Commit { chain: bool },
-    Rollback { chain: bool },
+    Commit {
+        chain: bool,
+    },
+    Rollback {
+        chain: bool,
+    },
 }
 
 /// What OPEN opens.
@@ -255,6 +317,3 @@ impl RaiseOption {
         }
     }
 }
-
-/// The scope of a routine's outside.
-pub(crate) const OUTSIDE: ScopeId = ScopeId(0);

@@ -24,8 +24,6 @@ pub(crate) enum At {
     Statement(u32, &'static str),
     /// Something of that line, in these words.
     Doing(u32, &'static str),
-    /// Something in these words.
-    Phase(&'static str),
     /// Nothing that could be said.
     Nowhere,
 }
@@ -133,7 +131,12 @@ impl Frame {
         self.field_of(&columns, id, name)
     }
 
-    fn field_of(&self, columns: &[RecordColumn], id: VarId, name: &str) -> Result<(usize, TypeRef)> {
+    fn field_of(
+        &self,
+        columns: &[RecordColumn],
+        id: VarId,
+        name: &str,
+    ) -> Result<(usize, TypeRef)> {
         match columns.iter().position(|c| *c.name == *name) {
             Some(at) => {
                 let RecordColumn { type_oid, typmod, .. } = columns[at];
@@ -157,6 +160,15 @@ impl Frame {
         }
     }
 
+    /// What a variable holds, which is NULL then.
+    pub(crate) fn take(&mut self, id: VarId) -> Datum {
+        match self.slots.get_mut(id.index()) {
+            Some(Slot::Scalar(value)) => std::mem::take(value),
+            Some(Slot::Row(row)) => row.take().map_or(Datum::Null, Datum::Record),
+            None => Datum::Null,
+        }
+    }
+
     /// Sets a variable that takes the type of what is assigned.
     pub(crate) fn set_typed(&mut self, id: VarId, value: Datum, ty: TypeRef) {
         self.types[id.index()] = ty;
@@ -174,7 +186,6 @@ impl Frame {
         match self.at {
             At::Statement(line, what) => format!("PL/pgSQL function {name} line {line} at {what}"),
             At::Doing(line, what) => format!("PL/pgSQL function {name} line {line} {what}"),
-            At::Phase(what) => format!("PL/pgSQL function {name} {what}"),
             At::Nowhere => format!("PL/pgSQL function {name}"),
         }
     }

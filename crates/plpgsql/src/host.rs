@@ -17,6 +17,7 @@
 //! `internal_query` instead. Notices that arise in SQL get the same lines: the host asks [`Frame::context`].
 
 use crate::frame::Frame;
+use crate::names::Reference;
 use base::{Result, SqlError};
 use expr::TypeRef;
 use std::sync::Arc;
@@ -152,7 +153,7 @@ pub enum Want {
 /// What kind of statement ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// SELECT, VALUES, TABLE, WITH … SELECT; also FETCH, SHOW, EXPLAIN, EXECUTE, and whatever else is no more than an answer of rows.
+    /// SELECT, VALUES, TABLE, WITH … SELECT.
     Select,
     /// SELECT … INTO, CREATE TABLE AS.
     SelectInto,
@@ -166,7 +167,7 @@ pub enum Command {
     Merge,
     /// CALL.
     Call,
-    /// Anything else.
+    /// Anything else; FETCH, SHOW and EXPLAIN too, though they return rows.
     Utility,
 }
 
@@ -241,6 +242,8 @@ pub enum Level {
 ///
 /// Errors are PostgreSQL's. A cancel, a timeout or a broken disk comes back as an error like any other: [`base::Error`] that is not
 /// `Sql`, and 57014 and P0004, are not caught by `WHEN OTHERS`.
+///
+/// Values that are handed out have been read: never [`Datum::Late`], since a variable may outlive a COMMIT.
 pub trait Host {
     // --- when a routine is compiled ---
 
@@ -373,6 +376,12 @@ pub trait Host {
     /// # Errors
     /// `57014`, `57P01`
     fn check_interrupts(&mut self) -> Result<()>;
+
+    /// The variables that a site which has run uses, in order of their numbers: for `print_strict_params`.
+    fn parameters(&mut self, site: &Site) -> Vec<Reference> {
+        let _ = site;
+        Vec::new()
+    }
 
     /// The context lines of what called the routine, for PG_CONTEXT: None at the top.
     fn outer_context(&self) -> Option<String> {

@@ -369,7 +369,9 @@ impl Lexer<'_> {
     }
 
     fn digits(&mut self) {
-        while self.peek(0).is_ascii_digit() || (self.peek(0) == b'_' && self.peek(1).is_ascii_digit()) {
+        while self.peek(0).is_ascii_digit()
+            || (self.peek(0) == b'_' && self.peek(1).is_ascii_digit())
+        {
             self.at += 1;
         }
     }

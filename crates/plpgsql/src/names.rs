@@ -246,4 +246,3 @@ pub(crate) fn not_assigned(name: &str) -> base::Error {
     .detail("The tuple structure of a not-yet-assigned record is indeterminate.")
     .into()
 }
-

@@ -209,7 +209,7 @@ impl Parser<'_> {
             _ => None,
         };
         if let Some(id) = assigned {
-            let named = super::targets::Named { variable: id, field: None, rest: None, start: at, end: at };
+            let named = super::targets::Named { variable: id, field: None, rest: None, start: at };
             self.check_assignable(&named)?;
         }
         let Some(into) = variable.into() else {

@@ -26,7 +26,11 @@ impl Parser<'_> {
     }
 
     /// `(a, x := b)` and what has to follow, which is taken too.
-    pub(super) fn cursor_arguments(&mut self, cursor: VarId, until: &str) -> Result<Vec<Arc<Site>>> {
+    pub(super) fn cursor_arguments(
+        &mut self,
+        cursor: VarId,
+        until: &str,
+    ) -> Result<Vec<Arc<Site>>> {
         let variable = &self.variables[cursor.index()];
         let name = Arc::clone(&variable.name);
         let names: Vec<Arc<str>> = variable.cursor.as_ref().map_or(Vec::new(), |c| {

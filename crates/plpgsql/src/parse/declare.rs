@@ -104,7 +104,10 @@ impl Parser<'_> {
             return self.alias(&name);
         }
         let no_scroll = next.is_word("no") && after.is_word("scroll");
-        if no_scroll || next.is_word("cursor") || (next.is_word("scroll") && after.is_word("cursor")) {
+        if no_scroll
+            || next.is_word("cursor")
+            || (next.is_word("scroll") && after.is_word("cursor"))
+        {
             return self.cursor_declaration(&name, line);
         }
         let constant = self.accept("constant")?;
@@ -267,8 +270,11 @@ impl Parser<'_> {
                 break;
             }
             if token.kind == Tok::End {
-                let what =
-                    if depth > 0 { "mismatched parentheses" } else { "incomplete data type declaration" };
+                let what = if depth > 0 {
+                    "mismatched parentheses"
+                } else {
+                    "incomplete data type declaration"
+                };
                 return Err(self.near(what, &token));
             }
             if token.is("(") {

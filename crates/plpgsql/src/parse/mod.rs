@@ -298,7 +298,8 @@ impl<'a> Parser<'a> {
     /// One more level of blocks, branches or loops.
     fn nested<T>(&mut self, what: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= DEPTH_MAX {
-            let error = SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+            let error =
+                SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
             return Err(error
                 .hint(
                     "Increase the configuration parameter \"max_stack_depth\" (currently 2048kB), \
@@ -315,7 +316,14 @@ impl<'a> Parser<'a> {
     // --- variables and sites ---
 
     /// A new variable; `named`: it comes into sight.
-    fn declare(&mut self, name: &str, ty: TypeRef, kind: TypeKind, line: u32, named: bool) -> VarId {
+    fn declare(
+        &mut self,
+        name: &str,
+        ty: TypeRef,
+        kind: TypeKind,
+        line: u32,
+        named: bool,
+    ) -> VarId {
         let id = VarId(self.variables.len() as u32);
         self.variables.push(Variable {
             name: name.into(),

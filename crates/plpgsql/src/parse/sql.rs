@@ -25,7 +25,8 @@ impl Parser<'_> {
                 && let Some(found) = until.iter().find(|u| is(&token, u))
             {
                 if end == start {
-                    let what = if expression { "missing expression" } else { "missing SQL statement" };
+                    let what =
+                        if expression { "missing expression" } else { "missing SQL statement" };
                     return Err(self.near(what, &token));
                 }
                 return Ok((start, end, found));
@@ -205,6 +206,7 @@ fn creates_routine(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     matches!(
         words[..],
-        ["create", "function" | "procedure"] | ["create", "or", "replace", "function" | "procedure"]
+        ["create", "function" | "procedure"]
+            | ["create", "or", "replace", "function" | "procedure"]
     )
 }

@@ -224,10 +224,8 @@ impl Parser<'_> {
     /// RETURN NEXT and RETURN QUERY
     fn return_rows(&mut self, what: &Token) -> Result<Kind> {
         if self.options.returns != Returns::Set {
-            let text = format!(
-                "cannot use RETURN {} in a non-SETOF function",
-                what.text.to_uppercase()
-            );
+            let text =
+                format!("cannot use RETURN {} in a non-SETOF function", what.text.to_uppercase());
             return Err(self.error_at(SqlState::DATATYPE_MISMATCH, text, what.start));
         }
         if what.text == "next" {

@@ -20,7 +20,6 @@ pub(super) struct Named {
     /// A name after the field's.
     pub rest: Option<Arc<str>>,
     pub start: usize,
-    pub end: usize,
 }
 
 impl Parser<'_> {
@@ -53,12 +52,12 @@ impl Parser<'_> {
     /// The variable or field that is named there; nothing is taken if it is none.
     pub(super) fn named(&mut self) -> Result<Option<Named>> {
         let first = self.peek()?;
-        let (names, used, end) = self.names_from(self.at);
+        let (names, used, _) = self.names_from(self.at);
         let Some((variable, own)) = self.look_up(&names) else { return Ok(None) };
         self.at += used;
         let mut rest = names.into_iter().skip(own).map(Arc::<str>::from);
         let (field, rest) = (rest.next(), rest.next());
-        Ok(Some(Named { variable, field, rest, start: first.start, end }))
+        Ok(Some(Named { variable, field, rest, start: first.start }))
     }
 
     /// A variable that has to be there.
