@@ -12,7 +12,7 @@ use expr::code::Code;
 use expr::eval::EvalContext;
 use expr::{Expr, TypeRef};
 use std::cell::RefCell;
-use types::Datum;
+use types::{Datum, Env};
 
 /// Such an expression, compiled.
 pub(super) struct Simple {
@@ -24,14 +24,23 @@ pub(super) struct Simple {
 
 impl Simple {
     /// What `query` computes, if that is one value of its parameters alone.
-    pub fn of(query: &Query, good: Good) -> Option<Simple> {
-        let [target] = query.targets.as_slice() else { return None };
+    ///
+    /// # Errors
+    /// Those of constants in it, which planning would compute.
+    pub fn of(query: &Query, good: Good, env: &dyn Env) -> Result<Option<Simple>> {
+        let [target] = query.targets.as_slice() else { return Ok(None) };
         if !is_bare(query) || !needs_nothing(&target.expr) {
-            return None;
+            return Ok(None);
         }
-        let code = expr::code::compile(&expr::fold::fold(&target.expr)).ok()?;
+        let folded = expr::fold::fold(&target.expr);
+        let mut constants = Vec::new();
+        expr::fold::left_over(&folded, &mut constants);
+        for constant in &constants {
+            expr::fold::value_in(constant, env)?;
+        }
+        let Ok(code) = expr::code::compile(&folded) else { return Ok(None) };
         let declared = query.declared.first().copied();
-        Some(Simple { code, ty: declared.unwrap_or_else(|| target.expr.ty()), good })
+        Ok(Some(Simple { code, ty: declared.unwrap_or_else(|| target.expr.ty()), good }))
     }
 
     /// It is what the text would mean now.

@@ -10,7 +10,7 @@ use crate::session::{Session, SessionState};
 use base::{Result, SqlError, SqlState, bail};
 use expr::TypeRef;
 use plpgsql::{
-    Direction, Frame, Host, Level, OpenCursor, Outcome, Site, Source, TypeKind, Value, Want,
+    Direction, Frame, Host, Level, OpenCursor, Outcome, Reference, Site, Source, TypeKind, Value, Want,
 };
 use std::rc::Rc;
 use types::{Datum, Env};
@@ -198,6 +198,10 @@ impl Host for BlockHost<'_> {
         };
         self.session.tell(self.client)?;
         send(self.client, self.session.state(), &Notice { severity, body: message })
+    }
+
+    fn parameters(&mut self, site: &Site) -> Vec<Reference> {
+        self.sites.references(site)
     }
 
     fn check_interrupts(&mut self) -> Result<()> {

@@ -7,7 +7,7 @@
 use crate::analyse::{Conflict, OuterName, OuterNames};
 use base::Result;
 use expr::TypeRef;
-use plpgsql::{Columns, Found, Frame, Names};
+use plpgsql::{Columns, Found, Frame, Names, Reference};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +25,11 @@ impl SiteNames {
     /// Nobody has looked for any yet.
     pub fn new(names: Names) -> SiteNames {
         SiteNames { names, used: RefCell::default() }
+    }
+
+    /// The variables that are its parameters.
+    pub fn references(&self) -> Vec<Reference> {
+        self.used.borrow().iter().map(|found| found.reference.clone()).collect()
     }
 
     /// Puts the parameters' values into `values`; false if one is of another type by now than it was.

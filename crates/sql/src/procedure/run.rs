@@ -11,7 +11,7 @@ use crate::parse::{self, Parsed, Statement};
 use crate::session::Prepared;
 use crate::session::within::Outcome as Ran;
 use base::{Error, Result, SqlError, SqlState, bail};
-use plpgsql::{Columns, Command, Frame, Outcome, Site, Source, Value, Want};
+use plpgsql::{Columns, Command, Frame, Mode, Outcome, Site, Source, Value, Want};
 use std::rc::Rc;
 use types::Datum;
 
@@ -102,17 +102,22 @@ impl BlockHost<'_> {
     fn evaluate_query(&mut self, site: &Site, frame: &Frame, kept: &Kept) -> Result<Value> {
         let prepared = &kept.statement()?;
         let source = Source::Site(site);
-        let wrong = |state, text: String| {
+        let wrong_in = |state, text: String, line: String| {
             let mut e = SqlError::new(state, text);
-            e.context = Some(format!("query: {}", site.text));
+            e.context = Some(line);
             Err(Error::from(e))
         };
+        let wrong = |state, text: String| wrong_in(state, text, format!("query: {}", site.text));
         let Some(columns) = prepared.columns.as_deref().filter(|_| prepared.is_query()) else {
             return wrong(SqlState::WRONG_OBJECT_TYPE, "query did not return data".to_owned());
         };
         if columns.len() != 1 {
-            let text = format!("query returned {} columns", columns.len());
-            return wrong(SqlState::SYNTAX_ERROR, text);
+            let (n, s) = (columns.len(), if columns.len() == 1 { "" } else { "s" });
+            if let Mode::Assignment { .. } = site.mode {
+                let text = format!("assignment source returned {n} column{s}");
+                return wrong_in(SqlState::SYNTAX_ERROR, text, site.context());
+            }
+            return wrong(SqlState::SYNTAX_ERROR, format!("query returned {n} column{s}"));
         }
         let ty = columns[0].ty;
         let mut values = Vec::new();

@@ -12,7 +12,7 @@ use crate::analyse::{self, OuterNames, ParamTypes};
 use crate::parse::{self, Dialect, Parsed};
 use crate::session::{Prepared, Session};
 use base::{Result, bail};
-use plpgsql::{Columns, Frame, Mode, Site, Source};
+use plpgsql::{Columns, Frame, Mode, Reference, Site, Source};
 use std::rc::Rc;
 use types::Datum;
 
@@ -69,6 +69,12 @@ impl Sites {
             return Ok(None);
         }
         Ok(Some(kept))
+    }
+
+    /// The variables that are a site's parameters.
+    pub fn references(&self, site: &Site) -> Vec<Reference> {
+        let kept = self.kept.get(site.id.0 as usize).and_then(Option::as_ref);
+        kept.map_or_else(Vec::new, |kept| kept.names.references())
     }
 
     /// Takes what is kept of a site out, to run it.
@@ -149,7 +155,7 @@ fn make_of(
             analyse::analyse(&parsed, state.as_ref(), &mut params, env.as_ref())
         };
         let query = crate::relations::analysed(&state, analyse).0?;
-        if let Some(simple) = Simple::of(&query, good) {
+        if let Some(simple) = Simple::of(&query, good, env.as_ref())? {
             return Ok(Made::Simple(simple));
         }
     }

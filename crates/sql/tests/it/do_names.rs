@@ -148,7 +148,7 @@ fn what_is_assigned_becomes_of_the_variables_type() {
             "DO $$ DECLARE i int; BEGIN i := g FROM generate_series(1, 2) g; END $$",
             "21000 query returned more than one row",
         ),
-        ("DO $$ DECLARE i int; BEGIN i := 1, 2; END $$", "42601 query returned 2 columns"),
+        ("DO $$ DECLARE i int; BEGIN i := 1, 2; END $$", "42601 assignment source returned 2 columns"),
     ]);
 }
 
