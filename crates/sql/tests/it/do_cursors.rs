@@ -25,7 +25,7 @@ fn cursors_are_portals() {
                RAISE NOTICE '%', (SELECT count(*) FROM pg_cursors);
              END $$",
             "NOTICE 00000 (1,r1)\nNOTICE 00000 (5,r5)\nNOTICE 00000 (3,r3)\nNOTICE 00000 2 f (,)\n\
-             NOTICE 00000 c true\nNOTICE 00000 0",
+             NOTICE 00000 <unnamed portal 1> true\nNOTICE 00000 0",
         ),
         (
             "DO $$ DECLARE c NO SCROLL CURSOR (low int) FOR SELECT a FROM t WHERE a >= low ORDER BY a; n int; BEGIN
@@ -44,7 +44,7 @@ fn cursors_are_portals() {
                RAISE NOTICE '% % %', c, d, n;
                OPEN d FOR SELECT 1;
              END $$",
-            "NOTICE 00000 <unnamed portal 1> mine 4\n42P03 cursor \"mine\" already in use",
+            "NOTICE 00000 <unnamed portal 3> mine 4\n42P03 cursor \"mine\" already in use",
         ),
         (
             "DO $$ DECLARE c refcursor; BEGIN OPEN c FOR EXECUTE 'INSERT INTO t VALUES (9)'; END $$",
@@ -52,7 +52,7 @@ fn cursors_are_portals() {
         ),
         // It stays open in the transaction, for SQL.
         ("BEGIN", ""),
-        ("DO $$ DECLARE c CURSOR FOR SELECT a FROM t ORDER BY a; n int; BEGIN OPEN c; FETCH c INTO n; END $$", ""),
+        ("DO $$ DECLARE c refcursor := 'c'; n int; BEGIN OPEN c FOR SELECT a FROM t ORDER BY a; FETCH c INTO n; END $$", ""),
         ("FETCH 2 FROM c", "2\n3"),
         ("COMMIT", ""),
     ]);
@@ -99,7 +99,7 @@ fn loops_read_what_was_there_when_they_began() {
     ]);
     s.check(&[
         (
-            "DO $$ DECLARE n int := 0; BEGIN
+            "DO $$ DECLARE n int := 0; r record; BEGIN
                FOR r IN SELECT a FROM t LOOP INSERT INTO t VALUES (r.a); n := n + 1; END LOOP;
                RAISE NOTICE '%', n;
              END $$",
@@ -114,7 +114,7 @@ fn loops_read_what_was_there_when_they_began() {
         ),
         // Left early, and with an error that is caught: it is closed.
         (
-            "DO $$ BEGIN
+            "DO $$ DECLARE r record; BEGIN
                FOR r IN SELECT a FROM t LOOP EXIT; END LOOP;
                BEGIN
                  FOR r IN SELECT a FROM t LOOP PERFORM 1 / 0; END LOOP;
@@ -126,11 +126,11 @@ fn loops_read_what_was_there_when_they_began() {
         ),
         // What the loop reads is in use.
         (
-            "DO $$ BEGIN FOR r IN SELECT a FROM t LOOP TRUNCATE t; END LOOP; END $$",
+            "DO $$ DECLARE r record; BEGIN FOR r IN SELECT a FROM t LOOP TRUNCATE t; END LOOP; END $$",
             "55006 cannot TRUNCATE \"t\" because it is being used by active queries in this session",
         ),
         (
-            "DO $$ BEGIN FOR r IN EXECUTE 'CREATE TABLE u (a int)' LOOP NULL; END LOOP; END $$",
+            "DO $$ DECLARE r record; BEGIN FOR r IN EXECUTE 'CREATE TABLE u (a int)' LOOP NULL; END LOOP; END $$",
             "42P11 cannot open CREATE TABLE query as cursor",
         ),
         ("DO $$ DECLARE t text; BEGIN EXECUTE 'SHOW server_encoding' INTO t; RAISE NOTICE '%', t; END $$",

@@ -184,7 +184,7 @@ fn a_loop_goes_on_over_a_commit() {
         // A cursor that no loop reads ends with its transaction.
         (
             "DO $$ DECLARE c CURSOR FOR SELECT 1; n int; BEGIN OPEN c; COMMIT; FETCH c INTO n; END $$",
-            "34000 cursor \"c\" does not exist",
+            "34000 cursor \"<unnamed portal 3>\" does not exist",
         ),
         ("SELECT count(*) FROM pg_cursors", "0"),
     ]);
