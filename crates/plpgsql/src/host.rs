@@ -208,6 +208,8 @@ pub struct OpenCursor<'a> {
     pub scroll: Option<bool>,
     /// It belongs to a FOR loop that is under way: nothing else may close it, and COMMIT leaves it open.
     pub in_loop: bool,
+    /// A cursor variable has its name: WHERE CURRENT OF may ask where it stands.
+    pub positioned: bool,
 }
 
 /// Where FETCH and MOVE go.

@@ -48,6 +48,7 @@ impl Run<'_> {
             source: Source::Site(&bound.query),
             scroll: bound.scroll,
             in_loop,
+            positioned: true,
         };
         self.host.open(open, self.frame)
     }

@@ -103,14 +103,16 @@ impl Run<'_> {
     ) -> Result<String> {
         match query {
             Query::Site(site) => {
-                let cursor = OpenCursor { name, source: Source::Site(site), scroll, in_loop };
+                let source = Source::Site(site);
+                let cursor = OpenCursor { name, source, scroll, in_loop, positioned: !in_loop };
                 self.host.open(cursor, self.frame)
             }
             Query::Dynamic { text, using } => {
                 let text = self.dynamic_text(text)?;
                 let using = self.values(using)?;
                 let source = Source::Text { text: &text, using: &using };
-                self.host.open(OpenCursor { name, source, scroll, in_loop }, self.frame)
+                let cursor = OpenCursor { name, source, scroll, in_loop, positioned: !in_loop };
+                self.host.open(cursor, self.frame)
             }
         }
     }

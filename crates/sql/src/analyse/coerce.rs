@@ -416,7 +416,7 @@ impl Analyser<'_> {
     }
 
     /// Applies `to`'s modifier, if it has one that the value may not fit.
-    fn fit(&self, e: Expr, to: TypeRef, explicit: bool) -> Expr {
+    pub(super) fn fit(&self, e: Expr, to: TypeRef, explicit: bool) -> Expr {
         if to.typmod < 0 || typmod(&e) == to.typmod {
             return e;
         }

@@ -49,13 +49,13 @@ mod windows;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use outer_names::{Conflict, OuterName, OuterNames};
 pub(crate) use locking::{lock_name as lock_words, lock_within};
+pub use outer_names::{Conflict, OuterName, OuterNames};
 pub use standalone::{
     IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_domain_check,
     analyse_execute_args, analyse_generated, analyse_index_expr, analyse_index_predicate,
-    analyse_partition_value, analyse_statistics_expr, analyse_using, coerce_assignment,
-    resolve_type_name, retyped_default,
+    analyse_partition_value, analyse_statistics_expr, analyse_using, analyse_variable_cast,
+    coerce_assignment, resolve_type_name, retyped_default,
 };
 
 use crate::parse::ast::{Loc, QueryStatement};

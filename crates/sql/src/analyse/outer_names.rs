@@ -9,7 +9,7 @@
 //! their types has the statement prepared anew.
 
 use super::Analyser;
-use crate::parse::ast::Loc;
+use crate::parse::ast::{Loc, NO_LOC};
 use base::{Result, SqlError, SqlState};
 use expr::{Expr, TypeRef};
 use std::fmt::Debug;
@@ -110,6 +110,21 @@ impl Analyser<'_> {
         }
         types[number as usize - 1] = ty.oid;
         Ok(Some(Expr::Param { number, ty: ty.base() }.declared(ty)))
+    }
+
+    /// The number of the parameter that is a cursor's name, if a variable of that name around the statement is one; else 0.
+    pub(super) fn cursor_variable(&mut self, name: &str) -> Result<u32> {
+        let Some(outer) = self.params.outer.clone() else { return Ok(0) };
+        let names = [name.to_owned()];
+        match outer.find(&names, false, false)? {
+            Some(found) if found.ty.oid == types::oids::REFCURSOR => {
+                match self.outer(outer.as_ref(), &names, false, false, NO_LOC)? {
+                    Some(Expr::Param { number, .. }) => Ok(number),
+                    _ => Ok(0),
+                }
+            }
+            _ => Ok(0),
+        }
     }
 
     /// The fields of a parameter that is a row.

@@ -253,9 +253,7 @@ impl Analyser<'_> {
                 self.columns_of_type(*ty)
             }
             Expr::Relabel { arg, .. } => self.record_columns(arg),
-            Expr::Param { number, .. } if self.params.outer.is_some() => {
-                self.outer_fields(*number)
-            }
+            Expr::Param { number, .. } if self.params.outer.is_some() => self.outer_fields(*number),
             other => function_columns(other),
         }
     }

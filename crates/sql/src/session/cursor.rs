@@ -135,13 +135,20 @@ impl Session {
     /// WITH HOLD cursors keep all their rows when their transaction commits.
     pub(super) fn hold_cursors(&mut self) -> Result<()> {
         for portal in self.portals.values_mut().filter(|p| p.survives_commit() && !p.held) {
-            read_to(portal, usize::MAX)?;
-            portal.state = PortalState::Done;
-            portal.held = true;
-            portal.tell_place();
+            hold(portal)?;
         }
         Ok(())
     }
+}
+
+/// Keeps all rows that there are still to be, so that the portal goes on without its transaction.
+pub(super) fn hold(portal: &mut Portal) -> Result<()> {
+    read_to(portal, usize::MAX)?;
+    portal.state = PortalState::Done;
+    portal.hold = true;
+    portal.held = true;
+    portal.tell_place();
+    Ok(())
 }
 
 /// Whether the cursor locks its rows as it comes to them: such a one only goes forward, and ends with its transaction.

@@ -43,6 +43,7 @@ mod template_form;
 mod transaction;
 mod transaction_clock;
 mod utility;
+pub(crate) mod within;
 
 pub use alter_system::AUTO_CONF;
 pub use portal::Portal;
@@ -153,6 +154,8 @@ pub struct Session {
     alone: Cell<bool>,
     /// How many procedures are under way, each called by the one before it.
     procedures: usize,
+    /// How many portals without a name procedures have opened.
+    unnamed_portals: u64,
 }
 
 impl Session {
@@ -272,6 +275,7 @@ impl Session {
             pipelined: false,
             alone: Cell::new(false),
             procedures: 0,
+            unnamed_portals: 0,
         })
     }
 

@@ -79,7 +79,7 @@ pub struct Meaning {
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
     /// Who knows the names around it, which are its parameters.
-    pub(super) outer: Option<Rc<dyn OuterNames>>,
+    pub(crate) outer: Option<Rc<dyn OuterNames>>,
 }
 
 /// A statement that has been parsed and analysed.
@@ -227,6 +227,16 @@ impl Prepared {
         matches!(self.parsed.as_deref(), Some(Parsed { statement: Statement::Query(_), .. }))
     }
 
+    /// How strongly a SELECT locks its rows, in words, if it does.
+    pub(super) fn locks_rows(&self) -> Option<&'static str> {
+        match &self.parsed.as_deref()?.statement {
+            Statement::Query(QueryStatement::Select(select)) => {
+                select.locking.first().map(|l| analyse::lock_words(l.strength))
+            }
+            _ => None,
+        }
+    }
+
     /// The utility statement, if it is one.
     pub fn utility(&self) -> Option<&UtilityStatement> {
         match &self.parsed.as_deref()?.statement {
@@ -345,6 +355,10 @@ impl Prepared {
         let state = session.state();
         let query = analyse::analyse(parsed, state.as_ref(), &mut params, session.env().as_ref())?;
         check_result_unchanged(self, &query)?;
+        // A name that was a column's may be a variable's by now.
+        if self.outer.is_some() && params.types != self.params {
+            return Err(changed());
+        }
         Ok(query)
     }
 }
@@ -361,10 +375,12 @@ fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
         }
         _ => false,
     };
-    if !same {
-        base::bail!(FEATURE_NOT_SUPPORTED, "cached plan must not change result type");
-    }
-    Ok(())
+    if same { Ok(()) } else { Err(changed()) }
+}
+
+/// What is said of a statement that is not any more what it was when it was prepared.
+fn changed() -> base::Error {
+    base::err!(FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
 }
 
 pub(super) fn plan_query(query: Query, session: &Session, params: &[types::Datum]) -> Result<Plan> {

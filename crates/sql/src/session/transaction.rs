@@ -680,15 +680,9 @@ impl Session {
         Ok(())
     }
 
-    /// How many savepoints are open.
-    pub(crate) fn nesting(&self) -> usize {
-        self.savepoints.len()
-    }
-
     /// COMMIT within a procedure: what is open is committed, and the next transaction begins.
     pub(crate) fn commit_and_go_on(&mut self, chain: bool) -> Result<()> {
         let modes = self.modes_to_chain();
-        self.alone.set(true);
         let done = self.commit_transaction();
         self.go_on(chain.then_some(modes)).and(done)
     }
@@ -696,7 +690,6 @@ impl Session {
     /// ROLLBACK within a procedure.
     pub(crate) fn roll_back_and_go_on(&mut self, chain: bool) -> Result<()> {
         let modes = self.modes_to_chain();
-        self.alone.set(true);
         self.abort_transaction();
         self.go_on(chain.then_some(modes))
     }
