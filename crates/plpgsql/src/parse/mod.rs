@@ -108,7 +108,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Blocks, branches and loops within each other: what keeps the parser and the interpreter within a session's stack.
-const DEPTH_MAX: u32 = 100;
+const DEPTH_MAX: u32 = 80;
 
 pub(crate) struct Parser<'a> {
     source: &'a str,

@@ -28,7 +28,7 @@ fn syntax() {
     at("DECLARE x int; BEGIN x := 1^) ; END", "42601 mismatched parentheses at or near \")\"");
     at("BEGIN create (1 ; END^", "42601 unexpected end of function definition at end of input");
     at("BEGIN IF ^THEN END IF; END", "42601 missing expression at or near \"THEN\"");
-    at("BEGIN ^<<a> NULL; END", "42601 syntax error at or near \"<<\"");
+    at("BEGIN <<a^> NULL; END", "42601 syntax error at or near \">\"");
     at("DECLARE x int; BEGIN\n x := 1 +^; END", "42601 syntax error at end of input");
     at("#variable_conflict ^foo\nBEGIN END", "42601 syntax error at or near \"foo\"");
 }

@@ -154,14 +154,14 @@ fn nesting_is_bounded() {
             .join()
             .unwrap()
     };
-    assert_eq!(on(deep(100)), Vec::<String>::new());
-    assert_eq!(on(loops(49)), Vec::<String>::new());
-    let guarded = "BEGIN ".repeat(99) + &"EXCEPTION WHEN others THEN END;".repeat(98) + "END;";
-    assert_eq!(on(guarded).len(), 2 * 98);
+    assert_eq!(on(deep(80)), Vec::<String>::new());
+    assert_eq!(on(loops(39)), Vec::<String>::new());
+    let guarded = "BEGIN ".repeat(79) + &"EXCEPTION WHEN others THEN END;".repeat(78) + "END;";
+    assert_eq!(on(guarded).len(), 2 * 78);
     for body in [
-        deep(101),
+        deep(81),
         deep(100_000),
-        loops(50),
+        loops(40),
         "IF true THEN ".repeat(3),
         format!("BEGIN {}", "IF true THEN ".repeat(100_000)),
     ] {

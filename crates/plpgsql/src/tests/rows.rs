@@ -177,8 +177,8 @@ fn cursors() {
             "<NULL> f",
             "5",
             "1 v",
-            "8 <unnamed portal 5>",
-            "9 <unnamed portal 5>"
+            "8 <unnamed portal 2>",
+            "9 <unnamed portal 2>"
         ]
     );
     assert_eq!(
