@@ -74,8 +74,11 @@ impl BlockHost<'_> {
         prepared: &Rc<Prepared>,
         params: &[Datum],
     ) -> Result<String> {
-        let opening =
-            Opening { scroll: cursor.scroll, of_loop: cursor.in_loop, positioned: cursor.positioned };
+        let opening = Opening {
+            scroll: cursor.scroll,
+            of_loop: cursor.in_loop,
+            positioned: cursor.positioned,
+        };
         let (session, mut client) = self.parts(cursor.source, frame);
         session.open_inner(cursor.name, prepared, params, opening, &mut client)
     }

@@ -10,7 +10,8 @@ use crate::session::{Session, SessionState};
 use base::{Result, SqlError, SqlState, bail};
 use expr::TypeRef;
 use plpgsql::{
-    Direction, Frame, Host, Level, OpenCursor, Outcome, Reference, Site, Source, TypeKind, Value, Want,
+    Direction, Frame, Host, Level, OpenCursor, Outcome, Reference, Site, Source, TypeKind, Value,
+    Want,
 };
 use std::rc::Rc;
 use types::{Datum, Env};

@@ -128,6 +128,7 @@ pub(super) fn make(
     frame: &Frame,
     purpose: Purpose,
 ) -> Result<Box<Kept>> {
+    session.catch_up();
     let names = Rc::new(SiteNames::new(frame.names(site)));
     let made = make_of(session, site, &names, purpose);
     let made = made.map_err(|e| errors::within(Source::Site(site), e))?;

@@ -24,6 +24,9 @@ use engine::catalog::load::RowSource;
 use std::rc::Rc;
 use types::Datum;
 
+/// So many procedures may be within each other: each takes of the thread's stack.
+const DEEPEST: usize = 32;
+
 /// What a statement came to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
@@ -56,6 +59,9 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<()> {
         self.check_inline_language(language.unwrap_or("plpgsql"))?;
+        if self.procedures >= DEEPEST {
+            bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+        }
         let (atomic, depth) = (self.goes_on(), self.savepoints.len());
         self.procedures += 1;
         let done = crate::procedure::run_block(self, body, atomic, client);
@@ -85,12 +91,18 @@ impl Session {
         );
     }
 
+    /// Takes in what functions of the statement before have set.
+    pub(crate) fn catch_up(&mut self) {
+        self.renew_env_if_set();
+    }
+
     /// Analyses a statement that is to run within this one.
     pub(crate) fn prepare_inner(
         &mut self,
         parsed: Parsed,
         params: ParamTypes,
     ) -> Result<Rc<Prepared>> {
+        self.catch_up();
         if super::prepared::query_within(&parsed.statement).is_some() {
             self.settle_snapshot()?;
         }
@@ -114,6 +126,7 @@ impl Session {
         client: &mut dyn Client,
         sink: &mut RowSink<'_>,
     ) -> Result<Outcome> {
+        self.catch_up();
         if prepared.utility().is_some() {
             return self.run_inner_utility(prepared, params, limit, client, sink);
         }
