@@ -31,9 +31,9 @@ impl Run<'_> {
                 return self.assign_row(target.variable, value);
             }
             let is_row = matches!(value.value, Datum::Record(_));
-            return self.assign(target.variable, value).map_err(|error| {
-                self.of_constant(error, site, is_row)
-            });
+            return self
+                .assign(target.variable, value)
+                .map_err(|error| self.of_constant(error, site, is_row));
         }
         self.assign_part(target, site)
     }
