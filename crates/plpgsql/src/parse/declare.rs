@@ -111,9 +111,8 @@ impl Parser<'_> {
             return self.cursor_declaration(&name, line);
         }
         let constant = self.accept("constant")?;
-        let type_at = self.peek()?.start;
         let ty = self.data_type()?;
-        self.collation(ty, type_at)?;
+        self.collation(ty)?;
         let not_null = self.peek()?;
         let is_not_null = self.accept("not")?;
         if is_not_null {
@@ -156,7 +155,8 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    fn collation(&mut self, ty: TypeRef, type_at: usize) -> Result<()> {
+    fn collation(&mut self, ty: TypeRef) -> Result<()> {
+        let start = self.peek()?.start;
         if !self.accept("collate")? {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Parser<'_> {
             let mut error = error.to_sql_error();
             error.position = None;
             match error.state {
-                SqlState::DATATYPE_MISMATCH => self.placed(error, type_at),
+                SqlState::DATATYPE_MISMATCH => self.placed(error, start),
                 _ => error.into(),
             }
         })

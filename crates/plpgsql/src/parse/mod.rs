@@ -87,11 +87,14 @@ impl Default for Options {
 ///
 /// # Errors
 /// All that the text can be wrong in. One with a place has `internal_position` and `internal_query` (the body): the host moves these
-/// to the statement that the body was a literal of (then without `context`), as PostgreSQL does, and where it cannot, leaves them. `context` says
+/// to the statement that the body was a literal of, as PostgreSQL does, and where it cannot, leaves them. `context` of one without says
 /// `compilation of PL/pgSQL function "…" near line …`.
 pub fn compile(body: &str, options: &Options, host: &mut dyn Host) -> Result<Arc<Routine>> {
     let mut parser = Parser::new(body, options, host);
     parser.routine().map_err(|error| {
+        if matches!(&error, Error::Sql(e) if e.internal_position.is_some()) {
+            return error;
+        }
         let line = parser.line(parser.last_start());
         error.within(format_args!(
             "compilation of PL/pgSQL function \"{}\" near line {line}",

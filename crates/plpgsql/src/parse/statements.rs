@@ -127,7 +127,7 @@ impl Parser<'_> {
                 Ok(Kind::Close(cursor))
             }
             "exit" | "continue" => self.exit(first),
-            "return" => self.return_statement(),
+            "return" => self.return_statement(first),
             "commit" => Ok(Kind::Commit { chain: self.chain()? }),
             _ => Ok(Kind::Rollback { chain: self.chain()? }),
         }
@@ -208,14 +208,14 @@ impl Parser<'_> {
         Ok(Kind::Exit { next, label, when })
     }
 
-    fn return_statement(&mut self) -> Result<Kind> {
+    fn return_statement(&mut self, first: &Token) -> Result<Kind> {
         let token = self.peek()?;
         if token.kind == Tok::End {
             return Err(self.near("unexpected end of function definition", &token));
         }
         if token.is_word("next") || token.is_word("query") {
             self.at += 1;
-            return self.return_rows(&token);
+            return self.return_rows(first, &token);
         }
         let wrong = |text| SqlError::new(SqlState::DATATYPE_MISMATCH, text);
         let refused = match self.options.returns {
@@ -233,11 +233,11 @@ impl Parser<'_> {
     }
 
     /// RETURN NEXT and RETURN QUERY
-    fn return_rows(&mut self, what: &Token) -> Result<Kind> {
+    fn return_rows(&mut self, first: &Token, what: &Token) -> Result<Kind> {
         if self.options.returns != Returns::Set {
             let text =
                 format!("cannot use RETURN {} in a non-SETOF function", what.text.to_uppercase());
-            return Err(self.error_at(SqlState::DATATYPE_MISMATCH, text, what.start));
+            return Err(self.error_at(SqlState::DATATYPE_MISMATCH, text, first.start));
         }
         if what.text == "next" {
             let none = self.accept(";")?;

@@ -30,9 +30,21 @@ impl Run<'_> {
             if self.frame.scalar(target.variable).is_none() {
                 return self.assign_row(target.variable, value);
             }
-            return self.assign(target.variable, value);
+            let is_row = matches!(value.value, Datum::Record(_));
+            return self
+                .assign(target.variable, value)
+                .map_err(|error| self.of_constant(error, site, is_row));
         }
         self.assign_part(target, site)
+    }
+
+    /// An error of a cast: PostgreSQL casts constants when it plans the assignment, and says so.
+    fn of_constant(&mut self, error: base::Error, site: &Site, is_row: bool) -> base::Error {
+        let refused = error.state() == SqlState::NULL_VALUE_NOT_ALLOWED;
+        if is_row || refused || !self.host.parameters(site).is_empty() {
+            return error;
+        }
+        error.within(site.context())
     }
 
     /// To a record. What is no row is cast, which is an error mostly.

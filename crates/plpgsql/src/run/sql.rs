@@ -66,8 +66,10 @@ impl Run<'_> {
             return Err(self.with_parameters(error, used)?.into());
         }
         if count > 1 && only_one {
-            let error = SqlError::new(TOO_MANY, "query returned more than one row")
-                .hint("Make sure the query returns a single row, or use LIMIT 1.");
+            let mut error = SqlError::new(TOO_MANY, "query returned more than one row");
+            if let Used::Site(_) = used {
+                error = error.hint("Make sure the query returns a single row, or use LIMIT 1.");
+            }
             return Err(self.with_parameters(error, used)?.into());
         }
         self.row_into(into, &columns, outcome.rows.into_iter().next())

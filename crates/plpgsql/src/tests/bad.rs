@@ -53,7 +53,7 @@ fn declarations() {
     at("DECLARE x ALIAS FOR ^y; BEGIN END", "42704 variable \"y\" does not exist");
     at("DECLARE x ALIAS FOR ^$1; BEGIN END", "42704 variable \"$1\" does not exist");
     at(
-        "DECLARE x ^int COLLATE \"C\"; BEGIN END",
+        "DECLARE x int ^COLLATE \"C\"; BEGIN END",
         "42804 collations are not supported by type integer",
     );
     at(
@@ -119,8 +119,8 @@ fn loops() {
 #[test]
 fn statements() {
     at("BEGIN RETURN ^1; END", "42804 RETURN cannot have a parameter in function returning void");
-    at("BEGIN RETURN ^NEXT 1; END", "42804 cannot use RETURN NEXT in a non-SETOF function");
-    at("BEGIN RETURN ^QUERY rows 1; END", "42804 cannot use RETURN QUERY in a non-SETOF function");
+    at("BEGIN ^RETURN NEXT 1; END", "42804 cannot use RETURN NEXT in a non-SETOF function");
+    at("BEGIN ^RETURN QUERY rows 1; END", "42804 cannot use RETURN QUERY in a non-SETOF function");
     at(
         "BEGIN RAISE 'a' USING ^FOO = 'm'; END",
         "42601 unrecognized RAISE statement option at or near \"FOO\"",

@@ -9,7 +9,7 @@
 //! their types has the statement prepared anew.
 
 use super::Analyser;
-use crate::parse::ast::{Loc, NO_LOC};
+use crate::parse::ast::Loc;
 use base::{Result, SqlError, SqlState};
 use expr::{Expr, TypeRef};
 use std::fmt::Debug;
@@ -67,20 +67,20 @@ impl Analyser<'_> {
     ) -> Result<T> {
         let Some(outer) = self.params.outer.clone() else { return in_query(self) };
         if outer.conflict() == Conflict::Outer
-            && let Some(found) = self.outer(outer.as_ref(), names, whole, false, loc)?
+            && let Some(found) = self.outer(outer.as_ref(), names, whole, false)?
         {
             return made(self, found);
         }
         match in_query(self) {
             Err(error) if is_missing(&error) => {
-                match self.outer(outer.as_ref(), names, whole, true, loc)? {
+                match self.outer(outer.as_ref(), names, whole, true)? {
                     Some(found) => made(self, found),
                     None => Err(error),
                 }
             }
             Ok(_)
                 if outer.conflict() == Conflict::Error
-                    && self.outer(outer.as_ref(), names, whole, false, loc)?.is_some() =>
+                    && self.outer(outer.as_ref(), names, whole, false)?.is_some() =>
             {
                 let text = format!("column reference \"{}\" is ambiguous", written(names, whole));
                 let error = SqlError::new(SqlState::AMBIGUOUS_COLUMN, text)
@@ -97,12 +97,9 @@ impl Analyser<'_> {
         names: &[String],
         whole: bool,
         must_have: bool,
-        loc: Loc,
     ) -> Result<Option<Expr>> {
-        let found = match outer.find(names, whole, must_have) {
-            Ok(found) => found,
-            Err(error) => return self.at(loc, error),
-        };
+        // Errors of a record have no place, as PostgreSQL's.
+        let found = outer.find(names, whole, must_have)?;
         let Some(OuterName { number, ty, .. }) = found else { return Ok(None) };
         let types = &mut self.params.types;
         if types.len() < number as usize {
@@ -118,7 +115,7 @@ impl Analyser<'_> {
         let names = [name.to_owned()];
         match outer.find(&names, false, false)? {
             Some(found) if found.ty.oid == types::oids::REFCURSOR => {
-                match self.outer(outer.as_ref(), &names, false, false, NO_LOC)? {
+                match self.outer(outer.as_ref(), &names, false, false)? {
                     Some(Expr::Param { number, .. }) => Ok(number),
                     _ => Ok(0),
                 }

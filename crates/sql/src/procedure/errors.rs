@@ -67,7 +67,6 @@ pub(super) fn in_statement(error: Error, body: Body<'_>) -> Error {
         e.position = u32::try_from(position + 1).ok();
         e.internal_position = None;
         e.internal_query = None;
-        e.context = None;
     }
     Error::Sql(e)
 }
