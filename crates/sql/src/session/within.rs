@@ -97,6 +97,14 @@ impl Session {
         self.renew_env_if_set();
     }
 
+    /// What `make` makes, and whether nobody has asked for the time meanwhile.
+    pub(crate) fn is_timeless<T>(&mut self, make: impl FnOnce(&mut Session) -> T) -> (T, bool) {
+        let before = self.state.clock_read.replace(false);
+        let made = make(self);
+        let read = self.state.clock_read.replace(before);
+        (made, !read)
+    }
+
     /// Analyses a statement that is to run within this one.
     pub(crate) fn prepare_inner(
         &mut self,
@@ -325,6 +333,7 @@ impl Session {
         }
         portal.tell_place();
         self.portals.insert(name.to_owned(), portal);
+        self.next_command()?;
         given
     }
 
@@ -338,6 +347,7 @@ impl Session {
     ) -> Result<u64> {
         let fetch = Fetch { move_only, direction, cursor: name.to_owned() };
         let done = self.fetch(&fetch)?;
+        self.next_command()?;
         if let Some((columns, mut rows)) = done.rows {
             while rows.next(|row| sink(&columns, row))? {}
         }
