@@ -220,3 +220,71 @@ fn a_block_of_many_statements_keeps_their_plans() {
         ("SELECT count(*) FROM u", "1000"),
     ]);
 }
+
+#[test]
+fn what_a_block_runs_is_counted_where_all_is_tracked() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)", "CREATE EXTENSION pg_stat_statements"]);
+    let block = "DO $$ BEGIN FOR i IN 1..3 LOOP INSERT INTO t VALUES (i); END LOOP; END $$";
+    let counted = "SELECT calls, toplevel, query FROM pg_stat_statements \
+                   WHERE query LIKE 'DO%' OR query LIKE 'INSERT%' ORDER BY query";
+    let reset = "SELECT FROM pg_stat_statements_reset()";
+    s.run_each(&[reset, block]);
+    s.check(&[(counted, &format!("1|t|{block}"))]);
+    s.run_each(&["SET pg_stat_statements.track = 'all'", reset, block]);
+    s.check(&[(counted, &format!("1|t|{block}\n3|f|INSERT INTO t VALUES (i)"))]);
+}
+
+#[test]
+fn a_text_that_a_loop_executes_again_means_what_it_means_by_then() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.run_each(&["CREATE TABLE t (a int)"]);
+    s.check(&[
+        (
+            "DO $$ DECLARE r record; BEGIN
+               FOR i IN 1..4 LOOP
+                 EXECUTE 'INSERT INTO t VALUES ($1)' USING i;
+                 EXECUTE 'SELECT * FROM t WHERE a = $1' INTO r USING i;
+                 RAISE NOTICE '%', r;
+                 IF i = 2 THEN ALTER TABLE t ADD b text DEFAULT 'x'; END IF;
+                 IF i = 3 THEN DROP TABLE t; CREATE TABLE t (c text, a int, d int); END IF;
+               END LOOP;
+             END $$",
+            "NOTICE 00000 (1)\nNOTICE 00000 (2)\nNOTICE 00000 (3,x)\nNOTICE 00000 (,,)",
+        ),
+        // The types of what it uses are a part of what it means; so are settings.
+        (
+            "DO $$ DECLARE t text; BEGIN
+               EXECUTE 'SELECT pg_typeof($1)' INTO t USING 1; RAISE NOTICE '%', t;
+               EXECUTE 'SELECT pg_typeof($1)' INTO t USING 'x'::text; RAISE NOTICE '%', t;
+               FOR i IN 1..2 LOOP
+                 EXECUTE 'SELECT date ''01/02/2020''' INTO t; RAISE NOTICE '%', t;
+                 SET LOCAL datestyle = 'ISO, DMY';
+               END LOOP;
+             END $$",
+            "NOTICE 00000 integer\nNOTICE 00000 text\nNOTICE 00000 2020-01-02\nNOTICE 00000 2020-02-01",
+        ),
+    ]);
+}
+
+#[test]
+fn settings_of_a_function_hold_at_once() {
+    let db = Database::new();
+    let mut s = db.session();
+    s.check(&[
+        (
+            "DO $$ BEGIN
+               RAISE NOTICE '%', date '2020-02-01';
+               PERFORM set_config('datestyle', 'German', true);
+               FOR i IN 1..2 LOOP RAISE NOTICE '%', date '2020-02-01' + i; END LOOP;
+             END $$",
+            "NOTICE 00000 2020-02-01\nNOTICE 00000 02.02.2020\nNOTICE 00000 03.02.2020",
+        ),
+        (
+            "DO $$ BEGIN SET LOCAL client_min_messages = 'warning'; RAISE NOTICE 'unheard'; DROP TABLE IF EXISTS nosuch; END $$",
+            "",
+        ),
+    ]);
+}
