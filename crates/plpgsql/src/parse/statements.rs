@@ -54,7 +54,7 @@ impl Parser<'_> {
                 Some(kind) => kind,
                 None => return Ok(None),
             }
-        } else if !may_be_name(&first) {
+        } else if !may_be_name(&first) && first.kind != Tok::Param {
             return Err(self.syntax(&first));
         } else if self.is_assignment()? {
             self.assignment()?
