@@ -62,6 +62,7 @@ impl Session {
         if self.procedures >= DEEPEST {
             bail!(STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
         }
+        self.settle_snapshot()?;
         let (atomic, depth) = (self.goes_on(), self.savepoints.len());
         self.procedures += 1;
         let done = crate::procedure::run_block(self, body, atomic, client);
