@@ -50,7 +50,10 @@ impl Run<'_> {
         value: Value,
         to: TypeRef,
     ) -> base::Error {
-        let refused = value.value.is_null() || matches!(value.value, Datum::Record(_));
+        // Constraints of domains are looked at when it runs.
+        let refused = value.value.is_null()
+            || matches!(value.value, Datum::Record(_))
+            || matches!(error.state(), SqlState::CHECK_VIOLATION | SqlState::NOT_NULL_VIOLATION);
         if refused || !self.host.parameters(site).is_empty() {
             return error;
         }
@@ -64,7 +67,11 @@ impl Run<'_> {
             error.internal_query = Some(site.text.to_string());
             return error.into();
         }
-        error.within(site.context())
+        // Moments depend on settings.
+        match types::type_info(to.base().oid).map(|t| t.category) {
+            Some('D' | 'T') => error,
+            _ => error.within(site.context()),
+        }
     }
 
     /// To a record. What is no row is cast, which is an error mostly.

@@ -319,12 +319,19 @@ impl Session {
         let Some(mut portal) = self.portals.remove(name) else {
             bail!(INVALID_CURSOR_NAME, "cursor \"{name}\" does not exist");
         };
+        let is_run = |p: &Portal| p.kept.as_ref().is_none_or(|kept| kept.complete);
+        let runs_whole = !is_run(&portal);
         let given = next_of(&mut portal, limit, sink);
         if given.is_err() {
             portal.state = PortalState::Failed;
         }
+        let has_run = runs_whole && is_run(&portal);
         portal.tell_place();
         self.portals.insert(name.to_owned(), portal);
+        if has_run {
+            // What writes was run to its end for its first row: the loop's statements see that.
+            self.next_command()?;
+        }
         given
     }
 
