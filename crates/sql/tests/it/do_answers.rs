@@ -8,7 +8,7 @@ use crate::support::Database;
 fn blocks_answer_as_in_18() {
     let db = Database::new();
     let mut session = db.session();
-    session.run("SET client_min_messages = notice");
+    session.run_each(&["SET client_min_messages = notice"]);
     let mut wrong = Vec::new();
     let mut count = 0;
     for block in include_str!("answers_18/plpgsql.txt").split("\n\n") {
