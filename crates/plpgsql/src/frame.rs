@@ -151,12 +151,11 @@ impl Frame {
 
     /// Sets a variable, of its very type: a parameter's value. A record takes a row or NULL.
     pub fn set(&mut self, id: VarId, value: Datum) {
-        if let Some(slot) = self.slots.get_mut(id.index()) {
-            *slot = match (&*slot, value) {
-                (Slot::Scalar(_), value) => Slot::Scalar(value),
-                (Slot::Row(_), Datum::Record(row)) => Slot::Row(Some(row)),
-                (Slot::Row(_), _) => Slot::Row(None),
-            };
+        match (self.slots.get_mut(id.index()), value) {
+            (Some(Slot::Scalar(slot)), value) => *slot = value,
+            (Some(Slot::Row(slot)), Datum::Record(row)) => *slot = Some(row),
+            (Some(Slot::Row(slot)), _) => *slot = None,
+            (None, _) => {}
         }
     }
 

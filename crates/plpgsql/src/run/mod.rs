@@ -97,7 +97,7 @@ impl Run<'_> {
             self.frame.at = At::Statement(statement.line, statement.kind.name());
             self.host.check_interrupts()?;
             let flow = self.statement(&statement.kind)?;
-            if flow != Flow::Next {
+            if !matches!(flow, Flow::Next) {
                 self.frame.at = before;
                 return Ok(flow);
             }

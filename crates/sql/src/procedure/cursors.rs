@@ -54,7 +54,7 @@ impl BlockHost<'_> {
                 found
             }
             Source::Text { text, using } => {
-                let mut statements =
+                let (mut statements, _) =
                     self.parse_text(cursor.source, frame, text).map_err(located)?;
                 let Some(parsed) = statements.pop().filter(|_| statements.is_empty()) else {
                     bail!(INVALID_CURSOR_DEFINITION, "cannot open multi-query plan as cursor");

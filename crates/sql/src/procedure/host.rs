@@ -3,6 +3,7 @@
 use super::cast::Casts;
 use super::cursors::CursorColumns;
 use super::errors;
+use super::run::Texts;
 use super::sites::{self, Made, Sites};
 use super::type_names;
 use crate::client::{Client, CopyWireFormat, Notice, OutputColumn, Severity};
@@ -29,6 +30,7 @@ pub(super) struct BlockHost<'a> {
     pub sites: Sites,
     casts: Casts,
     pub cursors: CursorColumns,
+    pub texts: Texts,
 }
 
 impl<'a> BlockHost<'a> {
@@ -42,6 +44,7 @@ impl<'a> BlockHost<'a> {
             sites: Sites::default(),
             casts: Casts::default(),
             cursors: CursorColumns::default(),
+            texts: Texts::default(),
         }
     }
 
@@ -205,9 +208,12 @@ impl Host for BlockHost<'_> {
         self.sites.references(site)
     }
 
+    #[inline]
     fn check_interrupts(&mut self) -> Result<()> {
-        let done = self.session.state().check_cancel();
-        self.noted(done)
+        match self.session.state().check_cancel() {
+            Ok(()) => Ok(()),
+            cancelled => self.noted(cancelled),
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::analyse::{Conflict, OuterName, OuterNames};
 use base::Result;
 use expr::TypeRef;
-use plpgsql::{Columns, Found, Frame, Names, Reference};
+use plpgsql::{Columns, Found, Frame, Names, Reference, VarId};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +30,15 @@ impl SiteNames {
     /// The variables that are its parameters.
     pub fn references(&self) -> Vec<Reference> {
         self.used.borrow().iter().map(|found| found.reference.clone()).collect()
+    }
+
+    /// Its parameters, if all of them are scalar variables, whose types stay what they are.
+    pub fn scalars(&self) -> Option<Box<[VarId]>> {
+        let scalar = |found: &Found| match found.reference {
+            Reference::Whole(id) if !found.may_change => Some(id),
+            _ => None,
+        };
+        self.used.borrow().iter().map(scalar).collect()
     }
 
     /// Puts the parameters' values into `values`; false if one is of another type by now than it was.

@@ -8,9 +8,9 @@ use crate::client::OutputColumn;
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::{CopyTarget, UtilityStatement as U};
 use crate::parse::{self, Parsed, Statement};
-use crate::session::Prepared;
 use crate::session::within::Outcome as Ran;
-use base::{Error, Result, SqlError, SqlState, bail};
+use crate::session::{Prepared, SessionEnv};
+use base::{Error, Oid, Result, SqlError, SqlState, bail};
 use plpgsql::{Columns, Command, Frame, Mode, Outcome, Site, Source, Value, Want};
 use std::rc::Rc;
 use types::Datum;
@@ -31,6 +31,47 @@ impl Described {
                 Some(told)
             }
         }
+    }
+}
+
+/// So many texts are known by what was made of them.
+const MOST_TEXTS: usize = 16;
+
+/// Texts of EXECUTE that have come before: those that a loop runs again and again.
+#[derive(Default)]
+pub(super) struct Texts {
+    known: Vec<(Box<str>, Vec<Oid>, Rc<Prepared>)>,
+    /// The settings that they were read under.
+    env: Option<Rc<SessionEnv>>,
+}
+
+impl Texts {
+    /// Forgets them if settings are others now: constants may read otherwise.
+    fn read_under(&mut self, env: &Rc<SessionEnv>) {
+        if !self.env.as_ref().is_some_and(|before| Rc::ptr_eq(before, env)) {
+            self.known.clear();
+            self.env = Some(Rc::clone(env));
+        }
+    }
+
+    fn find(&self, text: &str, using: &[Value]) -> Option<Rc<Prepared>> {
+        let same = |types: &[Oid]| {
+            types.len() == using.len() && types.iter().zip(using).all(|(t, v)| *t == v.ty.oid)
+        };
+        let found = self.known.iter().find(|(known, types, _)| **known == *text && same(types))?;
+        Some(Rc::clone(&found.2))
+    }
+
+    fn keep(&mut self, text: &str, using: &[Value], prepared: &Rc<Prepared>) {
+        if self.known.len() >= MOST_TEXTS {
+            self.known.clear();
+        }
+        let types = using.iter().map(|v| v.ty.oid).collect();
+        self.known.push((text.into(), types, Rc::clone(prepared)));
+    }
+
+    fn forget(&mut self, text: &str) {
+        self.known.retain(|(known, ..)| **known != *text);
     }
 }
 
@@ -198,14 +239,23 @@ impl BlockHost<'_> {
     ) -> Result<Outcome> {
         let source = Source::Text { text, using };
         let located = |e| errors::within(source, e);
-        let statements = self.parse_text(source, frame, text).map_err(located)?;
+        if let Some(outcome) = self.run_known_text((text, using), frame, want) {
+            return outcome;
+        }
+        let (statements, quiet) = self.parse_text(source, frame, text).map_err(located)?;
         let mut outcome =
             Outcome { command: Command::Utility, processed: 0, columns: None, rows: Vec::new() };
         let params: Vec<Datum> = using.iter().map(|v| v.value.clone()).collect();
+        // What is to be said of a text is said each time.
+        let alone = quiet && statements.len() == 1;
         for parsed in statements {
             let mut tries = 0;
             let (command, (ran, rows)) = loop {
-                let prepared = self.prepare_text(parsed.clone(), using).map_err(located)?;
+                let (prepared, lasts) =
+                    self.prepare_lasting(parsed.clone(), using).map_err(located)?;
+                if alone && lasts {
+                    self.texts.keep(text, using, &prepared);
+                }
                 let command = command_of(&prepared, true)?;
                 match self.run_wanted(source, frame, &prepared, &params, want) {
                     Err(error) if is_stale(&error) && tries < TRIES => tries += 1,
@@ -218,25 +268,61 @@ impl BlockHost<'_> {
         Ok(outcome)
     }
 
-    /// The statements of a text that was made at run time.
+    /// Runs a text that has come before, of one query; None if there is none, or if it is not any more what it was.
+    fn run_known_text(
+        &mut self,
+        (text, using): (&str, &[Value]),
+        frame: &Frame,
+        want: Want,
+    ) -> Option<Result<Outcome>> {
+        self.session.catch_up();
+        self.texts.read_under(self.session.env());
+        let prepared = self.texts.find(text, using)?;
+        let source = Source::Text { text, using };
+        let params: Vec<Datum> = using.iter().map(|v| v.value.clone()).collect();
+        let done = command_of(&prepared, true).and_then(|command| {
+            let (ran, rows) = self.run_wanted(source, frame, &prepared, &params, want)?;
+            let columns = ran.columns.as_ref().map(|c| sites::columns_of(c));
+            Ok(Outcome { command, processed: ran.rows, columns, rows })
+        });
+        match done {
+            Err(error) if is_stale(&error) => {
+                self.texts.forget(text);
+                None
+            }
+            done => Some(done.map_err(|e| errors::within(source, e))),
+        }
+    }
+
+    /// The statements of a text that was made at run time, and whether nothing was said of them.
     pub(super) fn parse_text(
         &mut self,
         source: Source<'_>,
         frame: &Frame,
         text: &str,
-    ) -> Result<Vec<Parsed>> {
+    ) -> Result<(Vec<Parsed>, bool)> {
         use crate::client::Client;
         let mut notices = Vec::new();
         let statements = parse::parse_noting(text, self.session.env().dialect, &mut notices);
         let (_, mut client) = self.parts(source, frame);
         notices.iter().try_for_each(|notice| client.notice(notice))?;
-        statements
+        Ok((statements?, notices.is_empty()))
     }
 
     /// Analyses one of them.
     pub(super) fn prepare_text(&mut self, parsed: Parsed, using: &[Value]) -> Result<Rc<Prepared>> {
-        let types = using.iter().map(|v| v.ty.oid).collect();
-        self.session.prepare_inner(parsed, ParamTypes::fixed(types))
+        self.prepare_lasting(parsed, using).map(|(prepared, _)| prepared)
+    }
+
+    /// The same; whether it means the same the next time that it comes.
+    fn prepare_lasting(&mut self, parsed: Parsed, using: &[Value]) -> Result<(Rc<Prepared>, bool)> {
+        let types = ParamTypes::fixed(using.iter().map(|v| v.ty.oid).collect());
+        // A constant such as 'now' is another one each time.
+        let (prepared, timeless) =
+            self.session.is_timeless(|session| session.prepare_inner(parsed, types));
+        let prepared = prepared?;
+        let lasts = timeless && prepared.is_query();
+        Ok((prepared, lasts))
     }
 }
 

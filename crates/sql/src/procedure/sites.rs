@@ -12,7 +12,7 @@ use crate::analyse::{self, OuterNames, ParamTypes};
 use crate::parse::{self, Dialect, Parsed};
 use crate::session::{Prepared, Session};
 use base::{Result, bail};
-use plpgsql::{Columns, Frame, Mode, Reference, Site, Source};
+use plpgsql::{Columns, Frame, Mode, Reference, Site, Source, VarId};
 use std::rc::Rc;
 use types::Datum;
 
@@ -36,6 +36,8 @@ pub(super) enum Purpose {
 /// What is kept of a text.
 pub(super) struct Kept {
     names: Rc<SiteNames>,
+    /// Of an expression whose parameters are all scalar variables: these.
+    scalars: Option<Box<[VarId]>>,
     pub made: Made,
     /// The values of its parameters, as last asked for.
     pub params: Vec<Datum>,
@@ -64,7 +66,13 @@ impl Sites {
     #[inline]
     pub fn ready(&mut self, site: &Site, frame: &Frame) -> Result<Option<&mut Kept>> {
         let Some(Some(kept)) = self.kept.get_mut(site.id.0 as usize) else { return Ok(None) };
-        let Kept { names, params, .. } = kept.as_mut();
+        let Kept { names, params, scalars, .. } = kept.as_mut();
+        if let Some(scalars) = scalars {
+            for (param, id) in params.iter_mut().zip(scalars.iter()) {
+                copy(param, frame.scalar(*id));
+            }
+            return Ok(Some(kept));
+        }
         if !names.values(frame, params)? {
             return Ok(None);
         }
@@ -89,6 +97,18 @@ impl Sites {
             self.kept.resize_with(at + 1, || None);
         }
         self.kept[at] = Some(kept);
+    }
+}
+
+/// Copies a value; the short ones without ado.
+#[inline]
+fn copy(to: &mut Datum, from: Option<&Datum>) {
+    match (&mut *to, from) {
+        (Datum::Int4(to), Some(Datum::Int4(from))) => *to = *from,
+        (Datum::Int8(to), Some(Datum::Int8(from))) => *to = *from,
+        (Datum::Bool(to), Some(Datum::Bool(from))) => *to = *from,
+        (_, Some(from)) => to.clone_from(from),
+        (_, None) => *to = Datum::Null,
     }
 }
 
@@ -136,7 +156,12 @@ pub(super) fn make(
     if !names.values(frame, &mut params)? {
         bail!(INTERNAL_ERROR, "a variable's type changed while its name was looked for");
     }
-    Ok(Box::new(Kept { names, made, params, columns: Default::default() }))
+    // A statement may be analysed again, and have more names then.
+    let scalars = match &made {
+        Made::Simple(_) => names.scalars(),
+        Made::Statement(_) => None,
+    };
+    Ok(Box::new(Kept { names, scalars, made, params, columns: Default::default() }))
 }
 
 fn make_of(

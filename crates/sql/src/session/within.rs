@@ -97,6 +97,14 @@ impl Session {
         self.renew_env_if_set();
     }
 
+    /// What `make` makes, and whether nobody has asked for the time meanwhile.
+    pub(crate) fn is_timeless<T>(&mut self, make: impl FnOnce(&mut Session) -> T) -> (T, bool) {
+        let before = self.state.clock_read.replace(false);
+        let made = make(self);
+        let read = self.state.clock_read.replace(before);
+        (made, !read)
+    }
+
     /// Analyses a statement that is to run within this one.
     pub(crate) fn prepare_inner(
         &mut self,
@@ -319,19 +327,13 @@ impl Session {
         let Some(mut portal) = self.portals.remove(name) else {
             bail!(INVALID_CURSOR_NAME, "cursor \"{name}\" does not exist");
         };
-        let is_run = |p: &Portal| p.kept.as_ref().is_none_or(|kept| kept.complete);
-        let runs_whole = !is_run(&portal);
         let given = next_of(&mut portal, limit, sink);
         if given.is_err() {
             portal.state = PortalState::Failed;
         }
-        let has_run = runs_whole && is_run(&portal);
         portal.tell_place();
         self.portals.insert(name.to_owned(), portal);
-        if has_run {
-            // What writes was run to its end for its first row: the loop's statements see that.
-            self.next_command()?;
-        }
+        self.next_command()?;
         given
     }
 
@@ -345,6 +347,7 @@ impl Session {
     ) -> Result<u64> {
         let fetch = Fetch { move_only, direction, cursor: name.to_owned() };
         let done = self.fetch(&fetch)?;
+        self.next_command()?;
         if let Some((columns, mut rows)) = done.rows {
             while rows.next(|row| sink(&columns, row))? {}
         }
