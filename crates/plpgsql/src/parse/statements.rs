@@ -70,7 +70,7 @@ impl Parser<'_> {
             }
             self.sql_statement()?
         };
-        Ok(Some(Statement { line, kind }))
+        Ok(Some(Statement { line, name: kind.name(), kind }))
     }
 
     /// What begins with a label or a reserved word; None: NULL.

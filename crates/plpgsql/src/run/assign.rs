@@ -27,12 +27,17 @@ impl Run<'_> {
     pub(super) fn assignment(&mut self, target: &Target, site: &Site) -> Result<()> {
         if target.steps.is_empty() && !site.sql().is_empty() {
             let value = self.host.evaluate(site, self.frame)?;
-            if self.frame.scalar(target.variable).is_none() {
+            let variable = self.frame.variable(target.variable);
+            if variable.is_record() {
                 return self.assign_row(target.variable, value);
             }
-            let ty = self.frame.variable(target.variable).ty;
+            let ty = variable.ty;
             if value.ty.oid == ty.oid && ty.typmod == -1 {
-                return self.assign(target.variable, value);
+                if variable.not_null && value.value.is_null() {
+                    return Err(self.null_refused(target.variable));
+                }
+                self.frame.set(target.variable, value.value);
+                return Ok(());
             }
             let given = value.clone();
             return self

@@ -25,7 +25,6 @@ fn turned(flow: Flow, run: &Loop) -> ControlFlow<Flow> {
 impl Run<'_> {
     pub(super) fn endless(&mut self, run: &Loop) -> Result<Flow> {
         loop {
-            self.host.check_interrupts()?;
             if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                 return Ok(flow);
             }
@@ -34,7 +33,6 @@ impl Run<'_> {
 
     pub(super) fn while_loop(&mut self, condition: &Site, run: &Loop) -> Result<Flow> {
         while self.is_true(condition)? {
-            self.host.check_interrupts()?;
             if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                 return Ok(flow);
             }
@@ -66,7 +64,6 @@ impl Run<'_> {
         let mut found = false;
         let mut flow = Flow::Next;
         while if *reverse { at >= end } else { at <= end } {
-            self.host.check_interrupts()?;
             found = true;
             self.frame.set(*variable, Datum::Int4(at));
             if let ControlFlow::Break(out) = turned(self.statements(&run.body)?, run) {
@@ -131,7 +128,6 @@ impl Run<'_> {
             for row in got.rows {
                 found = true;
                 self.row_into(into, &columns, Some(row))?;
-                self.host.check_interrupts()?;
                 if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                     out = flow;
                     break 'rows;
@@ -198,7 +194,6 @@ impl Run<'_> {
                 Value { value: slice_of(&array, slice, at, size), ty: base }
             };
             self.each_into(into, value)?;
-            self.host.check_interrupts()?;
             if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                 out = flow;
                 break;
