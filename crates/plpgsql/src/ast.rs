@@ -92,6 +92,8 @@ pub(crate) struct Handler {
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     pub line: u32,
+    /// What context lines call it.
+    pub name: &'static str,
     pub kind: Kind,
 }
 
@@ -314,6 +316,44 @@ impl RaiseOption {
             RaiseOption::DataType => "DATATYPE",
             RaiseOption::Table => "TABLE",
             RaiseOption::Schema => "SCHEMA",
+        }
+    }
+}
+
+impl Kind {
+    /// What context lines call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Block(_) => "statement block",
+            Kind::Assign { .. } => "assignment",
+            Kind::If { .. } => "IF",
+            Kind::Case { .. } => "CASE",
+            Kind::Loop(_) => "LOOP",
+            Kind::While(..) => "WHILE",
+            Kind::ForInteger { .. } => "FOR with integer loop variable",
+            Kind::ForQuery { query: Query::Site(_), .. } => "FOR over SELECT rows",
+            Kind::ForQuery { .. } => "FOR over EXECUTE statement",
+            Kind::ForCursor { .. } => "FOR over cursor",
+            Kind::ForEach { .. } => "FOREACH over array",
+            Kind::Exit { next: false, .. } => "EXIT",
+            Kind::Exit { .. } => "CONTINUE",
+            Kind::Return(_) => "RETURN",
+            Kind::ReturnNext(_) => "RETURN NEXT",
+            Kind::ReturnQuery(_) => "RETURN QUERY",
+            Kind::Raise(_) => "RAISE",
+            Kind::Assert { .. } => "ASSERT",
+            Kind::Sql { .. } => "SQL statement",
+            Kind::Perform(_) => "PERFORM",
+            Kind::Call(_, name) => name,
+            Kind::Execute { .. } => "EXECUTE",
+            Kind::Get { stacked: false, .. } => "GET DIAGNOSTICS",
+            Kind::Get { .. } => "GET STACKED DIAGNOSTICS",
+            Kind::Open { .. } => "OPEN",
+            Kind::Fetch { into: Some(_), .. } => "FETCH",
+            Kind::Fetch { .. } => "MOVE",
+            Kind::Close(_) => "CLOSE",
+            Kind::Commit { .. } => "COMMIT",
+            Kind::Rollback { .. } => "ROLLBACK",
         }
     }
 }

@@ -17,8 +17,10 @@ pub enum Tok {
     Int,
     /// Another number.
     Num,
-    /// `$1`
+    /// `$1`, its value with the sign.
     Param,
+    /// A bit string, or a string or name with Unicode escapes: for SQL alone.
+    Other,
     /// An operator or a sign: its value is itself.
     Op,
     /// The end.
@@ -133,13 +135,18 @@ impl Lexer<'_> {
                 self.at += 1;
                 self.string(start, true)
             }
-            b'n' | b'N' | b'b' | b'B' | b'x' | b'X' if self.peek(1) == b'\'' => {
+            b'n' | b'N' if self.peek(1) == b'\'' => {
                 self.at += 1;
                 self.string(start, false)
             }
+            b'b' | b'B' | b'x' | b'X' if self.peek(1) == b'\'' => {
+                self.at += 1;
+                other(self.string(start, false))
+            }
             b'u' | b'U' if self.peek(1) == b'&' && matches!(self.peek(2), b'\'' | b'"') => {
                 self.at += 2;
-                if self.peek(0) == b'"' { self.quoted(start) } else { self.string(start, false) }
+                let quoted = self.peek(0) == b'"';
+                other(if quoted { self.quoted(start) } else { self.string(start, false) })
             }
             b'"' => self.quoted(start),
             b'$' => self.dollar(start),
@@ -319,7 +326,7 @@ impl Lexer<'_> {
                 end += 1;
             }
             self.at = end;
-            let text = self.source[start + 1..end].to_owned();
+            let text = self.source[start..end].to_owned();
             return self.token(Tok::Param, start, text);
         }
         let in_tag = |b: &u8| is_name_part(*b) && *b != b'$';
@@ -389,6 +396,14 @@ impl Lexer<'_> {
         self.at = start + len;
         let text = self.source.get(start..self.at).unwrap_or("").to_owned();
         self.token(Tok::Op, start, text)
+    }
+}
+
+/// A token that means nothing here.
+fn other(token: Token) -> Token {
+    match token.kind {
+        Tok::Bad(_) => token,
+        _ => Token { kind: Tok::Other, ..token },
     }
 }
 

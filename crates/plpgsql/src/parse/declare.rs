@@ -178,22 +178,13 @@ impl Parser<'_> {
 
     fn alias(&mut self, name: &Token) -> Result<()> {
         let start = self.peek()?;
-        let (id, names) = if start.kind == Tok::Param {
-            // `$1` is the first parameter.
-            self.at += 1;
-            let number = start.text.parse::<u32>().ok();
-            let given = |n: &u32| (1..=self.options.parameters.len() as u32).contains(n);
-            (number.filter(given).map(VarId), vec![format!("${}", start.text)])
-        } else {
-            let (names, used, _) = self.names_from(self.at);
-            if used == 0 {
-                return Err(self.syntax(&start));
-            }
-            self.at += used;
-            let found = self.look_up(&names).filter(|(_, own)| *own == names.len());
-            (found.map(|(id, _)| id), names)
-        };
-        let Some(id) = id else {
+        let (names, used, _) = self.names_from(self.at);
+        if used == 0 {
+            return Err(self.syntax(&start));
+        }
+        self.at += used;
+        let found = self.look_up(&names).filter(|(_, own)| *own == names.len());
+        let Some((id, _)) = found else {
             let text = format!("variable \"{}\" does not exist", names.join("."));
             return Err(self.error_at(SqlState::UNDEFINED_OBJECT, text, start.start));
         };
@@ -297,6 +288,10 @@ impl Parser<'_> {
             return Err(self.near("missing data type declaration", &token));
         }
         let text = &self.source[start..end];
+        if self.token_at(start).is_some_and(|t| t.is_word("setof")) {
+            let text = format!("invalid type name \"{text}\"");
+            return Err(self.error_at(SqlState::SYNTAX_ERROR, text, start));
+        }
         let next = self.peek()?.start;
         self.host.type_of_text(text).map_err(|error| {
             let error = match error.state() {

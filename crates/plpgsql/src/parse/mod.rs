@@ -153,7 +153,8 @@ impl<'a> Parser<'a> {
         self.declare("found", BOOLEAN, TypeKind::Scalar { checked: false }, 0, true);
         for (name, ty) in self.options.parameters.clone() {
             let kind = self.host.kind_of(ty)?;
-            self.declare(&name, ty, kind, 0, !name.is_empty());
+            let id = self.declare(&name, ty, kind, 0, !name.is_empty());
+            self.names.add(Item::Variable(id), &format!("${}", id.0));
         }
         self.options()?;
         let label = self.label(LabelKind::Block)?;
@@ -227,6 +228,12 @@ impl<'a> Parser<'a> {
         Ok(token)
     }
 
+    /// The token that begins with this byte.
+    fn token_at(&self, start: usize) -> Option<&Token> {
+        let at = self.tokens.binary_search_by_key(&start, |t| t.start).ok()?;
+        self.tokens.get(at).map(|t| &**t)
+    }
+
     /// Where the last token that was used up begins.
     fn last_start(&self) -> usize {
         self.tokens.get(self.at.saturating_sub(1)).map_or(0, |t| t.start)
@@ -293,7 +300,7 @@ impl<'a> Parser<'a> {
             return self.near("syntax error", token);
         }
         // A name that goes on after dots is named as a whole.
-        let at = self.tokens.iter().position(|t| t.start == token.start);
+        let at = self.tokens.binary_search_by_key(&token.start, |t| t.start).ok();
         let end = at.filter(|_| may_be_name(token)).map(|at| self.names_from(at).2);
         self.near_text("syntax error", token.start, end.unwrap_or(token.end))
     }

@@ -54,7 +54,7 @@ impl Parser<'_> {
                 Some(kind) => kind,
                 None => return Ok(None),
             }
-        } else if !may_be_name(&first) {
+        } else if !may_be_name(&first) && first.kind != Tok::Param {
             return Err(self.syntax(&first));
         } else if self.is_assignment()? {
             self.assignment()?
@@ -70,7 +70,7 @@ impl Parser<'_> {
             }
             self.sql_statement()?
         };
-        Ok(Some(Statement { line, kind }))
+        Ok(Some(Statement { line, name: kind.name(), kind }))
     }
 
     /// What begins with a label or a reserved word; None: NULL.

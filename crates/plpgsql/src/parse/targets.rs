@@ -3,7 +3,7 @@
 use super::{Parser, may_be_name};
 use crate::ast::{Into, Scalar, Step, Target};
 use crate::host::Mode;
-use crate::lex::Token;
+use crate::lex::{Tok, Token};
 use crate::names::VarId;
 use base::{Error, Result, SqlState};
 use std::rc::Rc;
@@ -27,7 +27,8 @@ impl Parser<'_> {
     pub(super) fn names_from(&self, at: usize) -> (Vec<String>, usize, usize) {
         let token = |at: usize| self.tokens.get(at);
         let (mut names, mut used, mut end) = (Vec::new(), 0, 0);
-        while let Some(name) = token(at + used).filter(|t| may_be_name(t)) {
+        let is_name = |t: &&Rc<Token>, first| may_be_name(t) || (first && t.kind == Tok::Param);
+        while let Some(name) = token(at + used).filter(|t| is_name(t, used == 0)) {
             names.push(name.text.clone());
             used += 1;
             end = name.end;
@@ -74,10 +75,10 @@ impl Parser<'_> {
             Ok(token) => token,
             Err(error) => return error,
         };
-        if !may_be_name(&token) {
+        let (names, used, _) = self.names_from(self.at);
+        if used == 0 {
             return self.syntax(&token);
         }
-        let (names, used, _) = self.names_from(self.at);
         self.at += used;
         let text = format!("\"{}\" is not a known variable", names.join("."));
         self.error_at(SqlState::SYNTAX_ERROR, text, token.start)

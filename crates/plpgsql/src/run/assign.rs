@@ -27,24 +27,56 @@ impl Run<'_> {
     pub(super) fn assignment(&mut self, target: &Target, site: &Site) -> Result<()> {
         if target.steps.is_empty() && !site.sql().is_empty() {
             let value = self.host.evaluate(site, self.frame)?;
-            if self.frame.scalar(target.variable).is_none() {
+            let variable = self.frame.variable(target.variable);
+            if variable.is_record() {
                 return self.assign_row(target.variable, value);
             }
-            let is_row = matches!(value.value, Datum::Record(_));
+            let ty = variable.ty;
+            if value.ty.oid == ty.oid && ty.typmod == -1 {
+                if variable.not_null && value.value.is_null() {
+                    return Err(self.null_refused(target.variable));
+                }
+                self.frame.set(target.variable, value.value);
+                return Ok(());
+            }
+            let given = value.clone();
             return self
                 .assign(target.variable, value)
-                .map_err(|error| self.of_constant(error, site, is_row));
+                .map_err(|error| self.of_constant(error, site, given, ty));
         }
         self.assign_part(target, site)
     }
 
-    /// An error of a cast: PostgreSQL casts constants when it plans the assignment, and says so.
-    fn of_constant(&mut self, error: base::Error, site: &Site, is_row: bool) -> base::Error {
-        let refused = error.state() == SqlState::NULL_VALUE_NOT_ALLOWED;
-        if is_row || refused || !self.host.parameters(site).is_empty() {
+    /// The error of a cast to `to`. PostgreSQL casts constants when it plans the assignment, and says so; of literals it knows the place.
+    fn of_constant(
+        &mut self,
+        error: base::Error,
+        site: &Site,
+        value: Value,
+        to: TypeRef,
+    ) -> base::Error {
+        // Constraints of domains are looked at when it runs.
+        let refused = value.value.is_null()
+            || matches!(value.value, Datum::Record(_))
+            || matches!(error.state(), SqlState::CHECK_VIOLATION | SqlState::NOT_NULL_VIOLATION);
+        if refused || !self.host.parameters(site).is_empty() {
             return error;
         }
-        error.within(site.context())
+        let tokens = crate::lex::tokens(site.sql());
+        let is_literal = tokens.len() == 2 && tokens[0].kind == crate::lex::Tok::Str;
+        let plain = TypeRef { oid: to.oid, typmod: -1 };
+        if is_literal && self.host.cast(value.value, value.ty, plain).is_err() {
+            let at = site.text.len() - site.sql().len() + tokens[0].start;
+            let mut error = error.to_sql_error();
+            error.internal_position = Some(crate::lex::character_of(&site.text, at));
+            error.internal_query = Some(site.text.to_string());
+            return error.into();
+        }
+        // Moments depend on settings.
+        match types::type_info(to.base().oid).map(|t| t.category) {
+            Some('D' | 'T') => error,
+            _ => error.within(site.context()),
+        }
     }
 
     /// To a record. What is no row is cast, which is an error mostly.
@@ -321,7 +353,14 @@ impl Run<'_> {
             ty = self.array_way(&mut ways, subscripts, base, element)?;
         }
         let slice_of_null = matches!(ways.last(), Some(Way::Slice { .. })) && value.value.is_null();
-        let value = if slice_of_null { Datum::Null } else { self.cast(value, ty)? };
+        let value = match of.site {
+            _ if slice_of_null => Datum::Null,
+            Some(site) => {
+                let given = value.clone();
+                self.cast(value, ty).map_err(|error| self.of_constant(error, site, given, ty))?
+            }
+            None => self.cast(value, ty)?,
+        };
         Ok((value, ways))
     }
 
@@ -466,8 +505,10 @@ fn put(held: &mut Datum, shape: Option<&Columns>, ways: &[Way], value: Datum) ->
             *held = Datum::Array(Arc::new(array));
         }
         Way::Slice { bounds, element } => {
-            // NULL changes nothing.
-            if let Datum::Array(source) = value {
+            // NULL changes nothing, but for what is NULL itself.
+            if value.is_null() && held.is_null() {
+                *held = Datum::Array(Arc::new(empty(*element)));
+            } else if let Datum::Array(source) = value {
                 *held = match held {
                     Datum::Array(array) => types::array::assign_slice(array, bounds, &source)?,
                     _ => types::array::assign_slice(&empty(*element), bounds, &source)?,

@@ -11,9 +11,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use types::{ArrayValue, Datum};
 
-/// Rows that a loop over a query asks for at a time.
-const BATCH: i64 = 50;
-
 /// What is to become of a loop after a turn: on with it, or out of it with that.
 fn turned(flow: Flow, run: &Loop) -> ControlFlow<Flow> {
     let ours = |label: &Option<Arc<str>>| label.is_none() || *label == run.label;
@@ -28,7 +25,6 @@ fn turned(flow: Flow, run: &Loop) -> ControlFlow<Flow> {
 impl Run<'_> {
     pub(super) fn endless(&mut self, run: &Loop) -> Result<Flow> {
         loop {
-            self.host.check_interrupts()?;
             if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                 return Ok(flow);
             }
@@ -37,7 +33,6 @@ impl Run<'_> {
 
     pub(super) fn while_loop(&mut self, condition: &Site, run: &Loop) -> Result<Flow> {
         while self.is_true(condition)? {
-            self.host.check_interrupts()?;
             if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                 return Ok(flow);
             }
@@ -69,7 +64,6 @@ impl Run<'_> {
         let mut found = false;
         let mut flow = Flow::Next;
         while if *reverse { at >= end } else { at <= end } {
-            self.host.check_interrupts()?;
             found = true;
             self.frame.set(*variable, Datum::Int4(at));
             if let ControlFlow::Break(out) = turned(self.statements(&run.body)?, run) {
@@ -88,7 +82,7 @@ impl Run<'_> {
 
     pub(super) fn for_query(&mut self, into: &Into, query: &Query, run: &Loop) -> Result<Flow> {
         let name = self.open_query(query, None, None, true)?;
-        let flow = self.over_rows(&name, into, BATCH, run)?;
+        let flow = self.over_rows(&name, into, run)?;
         self.host.close(&name, true)?;
         Ok(flow)
     }
@@ -117,12 +111,13 @@ impl Run<'_> {
         }
     }
 
-    /// A loop over a cursor's rows, so many asked for at a time.
-    fn over_rows(&mut self, name: &str, into: &Into, batch: i64, run: &Loop) -> Result<Flow> {
+    /// A loop over a cursor's rows. They are asked for one by one: the loop's statements may see or move the cursor, and what they did before the query
+    /// fails in a later row has been done (and perhaps committed).
+    fn over_rows(&mut self, name: &str, into: &Into, run: &Loop) -> Result<Flow> {
         let mut found = false;
         let mut out = Flow::Next;
         'rows: loop {
-            let got = self.host.fetch(name, Direction::Forward(batch), Want::All)?;
+            let got = self.host.fetch(name, Direction::Forward(1), Want::All)?;
             let columns = got.columns.unwrap_or_else(|| Arc::new([]));
             if got.rows.is_empty() {
                 if !found {
@@ -130,18 +125,13 @@ impl Run<'_> {
                 }
                 break;
             }
-            let last = got.rows.len() < usize::try_from(batch).unwrap_or(usize::MAX) && batch > 1;
             for row in got.rows {
                 found = true;
                 self.row_into(into, &columns, Some(row))?;
-                self.host.check_interrupts()?;
                 if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                     out = flow;
                     break 'rows;
                 }
-            }
-            if last {
-                break;
             }
         }
         self.frame.set_found(found);
@@ -160,8 +150,7 @@ impl Run<'_> {
         if given.is_none() {
             self.frame.set(cursor, Datum::text(&name));
         }
-        // One by one: the loop's statements may see or move it.
-        let flow = self.over_rows(&name, &Into::Record(record), 1, run)?;
+        let flow = self.over_rows(&name, &Into::Record(record), run)?;
         self.host.close(&name, true)?;
         if given.is_none() {
             self.frame.set(cursor, Datum::Null);
@@ -205,7 +194,6 @@ impl Run<'_> {
                 Value { value: slice_of(&array, slice, at, size), ty: base }
             };
             self.each_into(into, value)?;
-            self.host.check_interrupts()?;
             if let ControlFlow::Break(flow) = turned(self.statements(&run.body)?, run) {
                 out = flow;
                 break;

@@ -20,7 +20,7 @@ mod loops;
 mod raise;
 mod sql;
 
-use crate::ast::{IfArm, Kind, Query, Routine, Statement};
+use crate::ast::{IfArm, Kind, Routine, Statement};
 use crate::frame::{At, BOOLEAN, Frame};
 use crate::host::{Host, Site, Value};
 use base::{Result, SqlError, SqlState};
@@ -92,9 +92,13 @@ impl Run<'_> {
     }
 
     fn statements(&mut self, all: &[Statement]) -> Result<Flow> {
+        if all.is_empty() {
+            self.host.check_interrupts()?;
+            return Ok(Flow::Next);
+        }
         let before = self.frame.at;
         for statement in all {
-            self.frame.at = At::Statement(statement.line, statement.kind.name());
+            self.frame.at = At::Statement(statement.line, statement.name);
             self.host.check_interrupts()?;
             let flow = self.statement(&statement.kind)?;
             if !matches!(flow, Flow::Next) {
@@ -219,44 +223,6 @@ impl Run<'_> {
             Datum::Null => Ok(None),
             Datum::Text(text) if value.ty.oid == types::oids::TEXT => Ok(Some(text.to_string())),
             other => self.host.text(other, value.ty).map(Some),
-        }
-    }
-}
-
-impl Kind {
-    /// What context lines call it.
-    fn name(&self) -> &'static str {
-        match self {
-            Kind::Block(_) => "statement block",
-            Kind::Assign { .. } => "assignment",
-            Kind::If { .. } => "IF",
-            Kind::Case { .. } => "CASE",
-            Kind::Loop(_) => "LOOP",
-            Kind::While(..) => "WHILE",
-            Kind::ForInteger { .. } => "FOR with integer loop variable",
-            Kind::ForQuery { query: Query::Site(_), .. } => "FOR over SELECT rows",
-            Kind::ForQuery { .. } => "FOR over EXECUTE statement",
-            Kind::ForCursor { .. } => "FOR over cursor",
-            Kind::ForEach { .. } => "FOREACH over array",
-            Kind::Exit { next: false, .. } => "EXIT",
-            Kind::Exit { .. } => "CONTINUE",
-            Kind::Return(_) => "RETURN",
-            Kind::ReturnNext(_) => "RETURN NEXT",
-            Kind::ReturnQuery(_) => "RETURN QUERY",
-            Kind::Raise(_) => "RAISE",
-            Kind::Assert { .. } => "ASSERT",
-            Kind::Sql { .. } => "SQL statement",
-            Kind::Perform(_) => "PERFORM",
-            Kind::Call(_, name) => name,
-            Kind::Execute { .. } => "EXECUTE",
-            Kind::Get { stacked: false, .. } => "GET DIAGNOSTICS",
-            Kind::Get { .. } => "GET STACKED DIAGNOSTICS",
-            Kind::Open { .. } => "OPEN",
-            Kind::Fetch { into: Some(_), .. } => "FETCH",
-            Kind::Fetch { .. } => "MOVE",
-            Kind::Close(_) => "CLOSE",
-            Kind::Commit { .. } => "COMMIT",
-            Kind::Rollback { .. } => "ROLLBACK",
         }
     }
 }

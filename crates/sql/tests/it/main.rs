@@ -22,6 +22,7 @@ mod deep_trees;
 mod deferrable_keys;
 mod descriptions;
 mod different_values;
+mod do_answers;
 mod do_blocks;
 mod do_cursors;
 mod do_names;
