@@ -89,6 +89,23 @@ impl Frame {
         }
     }
 
+    /// The type of a scalar variable that may be NULL and whose values are not checked: one of that very type may be put into it as it is.
+    #[inline]
+    pub fn unchecked(&self, id: VarId) -> Option<TypeRef> {
+        let variable = self.variable(id);
+        let plain = matches!(variable.kind, TypeKind::Scalar { checked: false });
+        (plain && !variable.not_null).then_some(variable.ty)
+    }
+
+    /// A scalar variable's value, to be written to.
+    #[inline]
+    pub fn scalar_mut(&mut self, id: VarId) -> Option<&mut Datum> {
+        match self.slots.get_mut(id.index()) {
+            Some(Slot::Scalar(value)) => Some(value),
+            _ => None,
+        }
+    }
+
     /// The value of a variable, field or whole row.
     ///
     /// # Errors

@@ -17,7 +17,7 @@
 //! `internal_query` instead. Notices that arise in SQL get the same lines: the host asks [`Frame::context`].
 
 use crate::frame::Frame;
-use crate::names::Reference;
+use crate::names::{Reference, VarId};
 use base::{Result, SqlError};
 use expr::TypeRef;
 use std::sync::Arc;
@@ -305,6 +305,16 @@ pub trait Host {
     /// # Errors
     /// `42601` `query returned 2 columns`, `21000` `query returned more than one row` (each with the context line `query: …`), and all of SQL's.
     fn evaluate(&mut self, site: &Site, frame: &Frame) -> Result<Value>;
+
+    /// Computes an expression straight into a variable that [`Frame::unchecked`] lets it, if its value comes of that very type and is at hand
+    /// without ado; false: it has not been computed.
+    ///
+    /// # Errors
+    /// As [`Host::evaluate`].
+    fn evaluate_into(&mut self, site: &Site, frame: &mut Frame, id: VarId) -> Result<bool> {
+        let _ = (site, frame, id);
+        Ok(false)
+    }
 
     // --- statements ---
 

@@ -25,6 +25,9 @@ enum Place<'a> {
 
 impl Run<'_> {
     pub(super) fn assignment(&mut self, target: &Target, site: &Site) -> Result<()> {
+        if target.steps.is_empty() && self.host.evaluate_into(site, self.frame, target.variable)? {
+            return Ok(());
+        }
         if target.steps.is_empty() && !site.sql().is_empty() {
             let value = self.host.evaluate(site, self.frame)?;
             let variable = self.frame.variable(target.variable);

@@ -136,6 +136,25 @@ impl Host for BlockHost<'_> {
         self.noted(done)
     }
 
+    fn evaluate_into(&mut self, site: &Site, frame: &mut Frame, id: VarId) -> Result<bool> {
+        let Some(to) = frame.unchecked(id) else { return Ok(false) };
+        let Some(kept) = self.sites.ready(site, frame)? else { return Ok(false) };
+        let Made::Simple(simple) = &kept.made else { return Ok(false) };
+        let fits = simple.ty.oid == to.oid && (to.typmod == -1 || to.typmod == simple.ty.typmod);
+        if !fits || !simple.holds(self.session) {
+            return Ok(false);
+        }
+        match simple.value(self.session, &kept.params) {
+            Ok(value) => {
+                if let Some(slot) = frame.scalar_mut(id) {
+                    *slot = value;
+                }
+                Ok(true)
+            }
+            failed => self.noted(failed.map(|_| true)),
+        }
+    }
+
     fn run(&mut self, source: Source<'_>, frame: &Frame, want: Want) -> Result<Outcome> {
         let done = match source {
             Source::Site(site) => self.run_site(site, frame, want),

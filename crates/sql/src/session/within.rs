@@ -324,15 +324,13 @@ impl Session {
         limit: usize,
         sink: &mut RowSink<'_>,
     ) -> Result<usize> {
-        let Some(mut portal) = self.portals.remove(name) else {
+        let Some(portal) = self.portals.get_mut(name) else {
             bail!(INVALID_CURSOR_NAME, "cursor \"{name}\" does not exist");
         };
-        let given = next_of(&mut portal, limit, sink);
+        let given = next_of(portal, limit, sink);
         if given.is_err() {
             portal.state = PortalState::Failed;
         }
-        portal.tell_place();
-        self.portals.insert(name.to_owned(), portal);
         self.next_command()?;
         given
     }
