@@ -12,7 +12,7 @@ use base::{Result, SqlError, SqlState, bail};
 use expr::TypeRef;
 use plpgsql::{
     Direction, Frame, Host, Level, OpenCursor, Outcome, Reference, Site, Source, TypeKind, Value,
-    Want,
+    VarId, Want,
 };
 use std::rc::Rc;
 use types::{Datum, Env};
