@@ -8,6 +8,7 @@ use engine::catalog::model::CatalogView;
 use expr::TypeRef;
 use expr::code::Code;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use types::{Datum, RecordValue};
 
 /// The casts that a block has needed so far.
@@ -42,16 +43,15 @@ impl Casts {
             self.made.clear();
             self.good = Some(Good::now(session));
         }
-        let between = (from, to);
-        if !self.made.contains_key(&between) {
-            let (state, env) = (session.state().as_ref(), session.env().as_ref());
-            let cast = analyse::analyse_variable_cast(from, to, state, env)?;
-            self.made.insert(between, expr::code::compile(&expr::fold::fold(&cast))?);
-        }
-        match self.made.get(&between) {
-            Some(code) => session.evaluate_over(code, &[value]),
-            None => Ok(value),
-        }
+        let code = match self.made.entry((from, to)) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(place) => {
+                let (state, env) = (session.state().as_ref(), session.env().as_ref());
+                let cast = analyse::analyse_variable_cast(from, to, state, env)?;
+                place.insert(expr::code::compile(&expr::fold::fold(&cast))?)
+            }
+        };
+        session.evaluate_over(code, &[value])
     }
 
     /// A row becomes one of a row type, field by field.
