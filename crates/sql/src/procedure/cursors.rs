@@ -107,11 +107,18 @@ impl BlockHost<'_> {
                 self.session.fetch_inner(name, to, want == Want::Count, &mut take)?
             }
         };
-        if self.cursors.len() > MOST_DESCRIBED {
-            self.cursors.clear();
-        }
-        let known = self.cursors.entry(name.to_owned()).or_default();
-        let columns = known.columns(described.as_ref());
+        let columns = match self.cursors.get_mut(name) {
+            Some(known) => known.columns(described.as_ref()),
+            None => {
+                if self.cursors.len() >= MOST_DESCRIBED {
+                    self.cursors.clear();
+                }
+                let mut known = Described::default();
+                let columns = known.columns(described.as_ref());
+                self.cursors.insert(name.to_owned(), known);
+                columns
+            }
+        };
         Ok(Outcome { command: Command::Select, processed, columns, rows })
     }
 
