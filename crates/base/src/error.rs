@@ -204,6 +204,10 @@ pub struct SqlError {
     pub position: Option<u32>,
     /// Context lines.
     pub context: Option<String>,
+    /// Character position, from 1, in a text that the statement did not have: in [`SqlError::internal_query`].
+    pub internal_position: Option<u32>,
+    /// A text that came from within a statement: a procedure's own, or one that it runs.
+    pub internal_query: Option<String>,
     /// Schema concerned.
     pub schema: Option<String>,
     /// Table concerned.
@@ -227,6 +231,8 @@ impl SqlError {
             hint: None,
             position: None,
             context: None,
+            internal_position: None,
+            internal_query: None,
             schema: None,
             table: None,
             column: None,

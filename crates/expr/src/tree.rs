@@ -451,6 +451,8 @@ pub enum Expr {
     CurrentOf {
         /// The cursor's name.
         cursor: String,
+        /// Or the number of the parameter whose value that is; 0: none.
+        parameter: u32,
         /// `pg_class.oid` of the table changed.
         table: u32,
     },

@@ -509,6 +509,8 @@ fn error_fields(severity: &str, e: &SqlError) -> Vec<(u8, String)> {
     add(b'D', &e.detail);
     add(b'H', &e.hint);
     add(b'P', &e.position.map(|p| p.to_string()));
+    add(b'p', &e.internal_position.map(|p| p.to_string()));
+    add(b'q', &e.internal_query);
     add(b'W', &e.context);
     add(b's', &e.schema);
     add(b't', &e.table);

@@ -23,6 +23,7 @@ pub mod names;
 pub mod notify;
 pub mod parse;
 pub mod plan;
+mod procedure;
 pub mod query;
 pub mod relations;
 pub mod scram;

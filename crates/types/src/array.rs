@@ -165,6 +165,16 @@ fn collect(a: &ArrayValue, ranges: &[(usize, usize)], d: usize, at: usize, out: 
 /// # Errors
 /// `2202E`
 pub fn assign(a: &ArrayValue, subscripts: &[i32], value: Datum) -> Result<Datum> {
+    let mut r = a.clone();
+    put(&mut r, subscripts, value)?;
+    Ok(Datum::Array(Arc::new(r)))
+}
+
+/// [`assign`] in place.
+///
+/// # Errors
+/// `2202E`; the array is as it was then.
+pub fn put(a: &mut ArrayValue, subscripts: &[i32], value: Datum) -> Result<()> {
     if a.dims.is_empty() {
         if subscripts.len() > 6 {
             bail!(
@@ -175,19 +185,16 @@ pub fn assign(a: &ArrayValue, subscripts: &[i32], value: Datum) -> Result<Datum>
         }
         let dims: Vec<(i32, i32)> = subscripts.iter().map(|s| (1, *s)).collect();
         element_count(&dims)?;
-        return Ok(Datum::Array(Arc::new(ArrayValue {
-            element_type: a.element_type,
-            dims,
-            elements: vec![value],
-        })));
+        a.dims = dims;
+        a.elements = vec![value];
+        return Ok(());
     }
     if subscripts.len() != a.dims.len() {
         bail!(ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts");
     }
-    let mut r = a.clone();
     if let Some(i) = offset(a, subscripts) {
-        r.elements[i] = value;
-        return Ok(Datum::Array(Arc::new(r)));
+        a.elements[i] = value;
+        return Ok(());
     }
     if a.dims.len() > 1 {
         bail!(ARRAY_SUBSCRIPT_ERROR, "array subscript out of range");
@@ -205,19 +212,19 @@ pub fn assign(a: &ArrayValue, subscripts: &[i32], value: Datum) -> Result<Datum>
         }
         let mut elements = vec![Datum::Null; gap as usize];
         elements[0] = value;
-        elements.append(&mut r.elements);
-        r.elements = elements;
-        r.dims = vec![(n as i32, at)];
+        elements.append(&mut a.elements);
+        a.elements = elements;
+        a.dims = vec![(n as i32, at)];
     } else {
         let n = i64::from(at) - i64::from(low) + 1;
         if n > ELEMENTS_MAX as i64 {
             return Err(too_big());
         }
-        r.elements.resize(n as usize, Datum::Null);
-        r.elements[n as usize - 1] = value;
-        r.dims = vec![(n as i32, low)];
+        a.elements.resize(n as usize, Datum::Null);
+        a.elements[n as usize - 1] = value;
+        a.dims = vec![(n as i32, low)];
     }
-    Ok(Datum::Array(Arc::new(r)))
+    Ok(())
 }
 
 /// `a[l:u] = source` for one dimension.

@@ -24,6 +24,10 @@ pub const PG_TOAST: Oid = Oid(99);
 pub const PUBLIC: Oid = Oid(2200);
 /// Schema `information_schema`.
 pub const INFORMATION_SCHEMA: Oid = Oid(14_900);
+/// Extension `plpgsql`.
+const PLPGSQL_EXTENSION: Oid = Oid(14_880);
+/// Language `plpgsql`.
+const PLPGSQL: Oid = Oid(14_881);
 /// Database `template1`.
 pub const TEMPLATE1: Oid = Oid(1);
 /// Database `template0`.
@@ -497,6 +501,31 @@ fn operators_and_casts(c: &Catalogs<'_>) -> Result<()> {
         let row = row.oid("lanowner", BOOTSTRAP_SUPERUSER).bool("lanpltrusted", name == "sql");
         c.insert(&row)?;
     }
+    procedural_language(c)
+}
+
+/// PL/pgSQL, an extension that every database has from the beginning.
+fn procedural_language(c: &Catalogs<'_>) -> Result<()> {
+    let language = NewRow::of("pg_language")
+        .oid("oid", PLPGSQL)
+        .text("lanname", "plpgsql")
+        .oid("lanowner", BOOTSTRAP_SUPERUSER)
+        .bool("lanispl", true)
+        .bool("lanpltrusted", true);
+    c.insert(&language)?;
+    let extension = NewRow::of("pg_extension")
+        .oid("oid", PLPGSQL_EXTENSION)
+        .text("extname", "plpgsql")
+        .oid("extowner", BOOTSTRAP_SUPERUSER)
+        .oid("extnamespace", PG_CATALOG)
+        .bool("extrelocatable", false)
+        .text("extversion", "1.0");
+    c.insert(&extension)?;
+    let comment = NewRow::of("pg_description")
+        .oid("objoid", PLPGSQL_EXTENSION)
+        .oid("classoid", defs::by_name("pg_extension").oid)
+        .text("description", "PL/pgSQL procedural language");
+    c.insert(&comment)?;
     Ok(())
 }
 

@@ -203,6 +203,8 @@ pub struct SessionCatalog {
     shared: Arc<SharedCache>,
     /// This transaction has changed catalogs: the shared part is not for it.
     dirty: Cell<bool>,
+    /// Rises with each change of this session's own, and when one is taken back.
+    own_changes: Cell<u64>,
     own: RefCell<Own>,
     /// The generation that `own` belongs to: what others change does not stay in it either.
     own_generation: Cell<u64>,
@@ -223,6 +225,7 @@ impl SessionCatalog {
             store,
             shared,
             dirty: Cell::new(false),
+            own_changes: Cell::new(0),
             own: RefCell::default(),
             own_generation: Cell::new(0),
             written_by_hand: Cell::new(false),
@@ -261,6 +264,16 @@ impl SessionCatalog {
     /// This transaction has changed catalogs, so that plans made before it are not to be trusted.
     pub fn is_dirty(&self) -> bool {
         self.dirty.get()
+    }
+
+    /// As of which changes of its own this transaction sees the catalogs, if it has made any: what it made from them since is good in this
+    /// transaction while that and the generation stay as they are. None too if nobody knows when it writes to them.
+    pub fn own_version(&self) -> Option<u64> {
+        (self.dirty.get() && !self.written_by_hand.get()).then(|| self.own_changes.get())
+    }
+
+    fn note_own_change(&self) {
+        self.own_changes.set(self.own_changes.get() + 1);
     }
 
     /// What `make` makes, and what it stands on: good as long as [`SessionCatalog::still_good`] says so.
@@ -348,6 +361,7 @@ impl SessionCatalog {
 
     fn change(&self, changes: Changes) {
         self.dirty.set(true);
+        self.note_own_change();
         let own = &mut *self.own.borrow_mut();
         if changes.are_of_statistics() {
             for oid in &changes.statistics {
@@ -362,6 +376,7 @@ impl SessionCatalog {
     /// The transaction has committed: all sessions forget what it changed. Called before locks go.
     pub fn committed(&self) {
         if self.dirty.replace(false) {
+            self.note_own_change();
             let loaded = if self.written_by_hand.get() { Vec::new() } else { self.settled() };
             self.shared.invalidate(&self.changed.take(), loaded, self.own_generation.get());
             *self.own.borrow_mut() = Own::default();
@@ -379,6 +394,9 @@ impl SessionCatalog {
 
     /// The transaction, or a savepoint of it, was rolled back.
     pub fn rolled_back(&self, whole: bool) {
+        if self.dirty.get() {
+            self.note_own_change();
+        }
         *self.own.borrow_mut() = Own::default();
         if whole {
             self.dirty.set(false);

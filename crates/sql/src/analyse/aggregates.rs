@@ -174,10 +174,11 @@ impl Analyser<'_> {
             [] => return self.at(loc, err!(SYNTAX_ERROR, "invalid use of \"*\"")),
         };
         self.column_allowed(loc)?;
-        match self.find_item(schema, table, loc)? {
-            Some((up, i)) => Ok(self.whole_row(up, i, loc)),
-            None => self.no_table(table, loc),
-        }
+        let in_query = |a: &mut Self| match a.find_item(schema, table, loc)? {
+            Some((up, i)) => Ok(a.whole_row(up, i, loc)),
+            None => a.no_table(table, loc),
+        };
+        self.or_outer(names, true, loc, in_query, |_, found| Ok(found.plain()))
     }
 
     fn call_inner(&mut self, call: &FuncCall, bare: &str, loc: Loc) -> Result<Expr> {

@@ -391,7 +391,7 @@ impl Analyser<'_> {
         to: Oid,
         loc: Loc,
     ) -> Result<Expr> {
-        let ParamTypes { types, variable } = &mut *self.params;
+        let ParamTypes { types, variable, .. } = &mut *self.params;
         let Some(slot) = types.get_mut(number as usize - 1) else {
             return Ok(Expr::Param { number, ty });
         };
@@ -416,7 +416,7 @@ impl Analyser<'_> {
     }
 
     /// Applies `to`'s modifier, if it has one that the value may not fit.
-    fn fit(&self, e: Expr, to: TypeRef, explicit: bool) -> Expr {
+    pub(super) fn fit(&self, e: Expr, to: TypeRef, explicit: bool) -> Expr {
         if to.typmod < 0 || typmod(&e) == to.typmod {
             return e;
         }

@@ -658,7 +658,11 @@ impl Analyser<'_> {
             function: TID_EQ,
             args: vec![
                 Expr::Var { levels_up: 0, rte: 0, column: -1, ty: tid },
-                Expr::CurrentOf { cursor: cursor.clone(), table: t.oid.0 },
+                Expr::CurrentOf {
+                    cursor: cursor.clone(),
+                    parameter: self.cursor_variable(cursor)?,
+                    table: t.oid.0,
+                },
             ],
             arg_types: vec![tid, tid],
             ty: TypeRef::of(BOOL),

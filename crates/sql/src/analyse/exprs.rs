@@ -202,6 +202,10 @@ impl Analyser<'_> {
     }
 
     fn any_column(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
+        self.or_outer(names, false, loc, |a| a.column_in_query(names, loc), |_, found| Ok(found))
+    }
+
+    fn column_in_query(&mut self, names: &[String], loc: Loc) -> Result<Expr> {
         match names {
             [column] => {
                 if let Some(e) = self.bare_column(column, loc)? {

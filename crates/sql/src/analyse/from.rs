@@ -635,7 +635,12 @@ impl Analyser<'_> {
     /// Is this a `*` of some kind? Then what it stands for.
     pub fn star_target(&mut self, e: &AstExpr) -> Result<Option<Vec<(String, Expr)>>> {
         match &e.kind {
-            ExprKind::Star(names) => self.star(names, e.loc).map(Some),
+            ExprKind::Star(names) if names.is_empty() => self.star(names, e.loc).map(Some),
+            ExprKind::Star(names) => {
+                let in_query = |a: &mut Self| a.star(names, e.loc);
+                let spread = |a: &mut Self, row| a.expand_row(row, e.loc);
+                self.or_outer(names, true, e.loc, in_query, spread).map(Some)
+            }
             ExprKind::FieldStar(arg) => self.expand(arg, e.loc).map(Some),
             _ => Ok(None),
         }

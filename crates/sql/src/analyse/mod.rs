@@ -30,6 +30,7 @@ mod locking;
 mod merge;
 mod names;
 mod on_conflict;
+mod outer_names;
 mod returning;
 mod sample;
 mod scope;
@@ -49,11 +50,12 @@ mod windows;
 pub(crate) mod tests;
 
 pub(crate) use locking::{lock_name as lock_words, lock_within};
+pub use outer_names::{Conflict, OuterName, OuterNames};
 pub use standalone::{
     IndexExpression, analyse_check, analyse_copy_filter, analyse_default, analyse_domain_check,
     analyse_execute_args, analyse_generated, analyse_index_expr, analyse_index_predicate,
-    analyse_partition_value, analyse_statistics_expr, analyse_using, coerce_assignment,
-    resolve_type_name, retyped_default,
+    analyse_partition_value, analyse_statistics_expr, analyse_using, analyse_variable_cast,
+    coerce_assignment, resolve_type_name, retyped_default,
 };
 
 use crate::parse::ast::{Loc, QueryStatement};
@@ -62,6 +64,7 @@ use crate::query::{Command, Cte, Distinct, FrameMode, Query, RangeTableEntry, Wi
 use base::{Error, Oid, Result, err};
 use engine::catalog::model::CatalogView;
 use expr::Expr;
+use std::rc::Rc;
 use types::{Env, oids};
 
 /// The types of `$1`, `$2`, ….
@@ -71,16 +74,24 @@ pub struct ParamTypes {
     pub types: Vec<Oid>,
     /// Unknown types are inferred, and the list grows as parameters are met.
     pub variable: bool,
+    /// Who knows names that are parameters too.
+    pub outer: Option<Rc<dyn OuterNames>>,
 }
 
 impl ParamTypes {
     /// No parameters allowed beyond these.
     pub fn fixed(types: Vec<Oid>) -> ParamTypes {
-        ParamTypes { types, variable: false }
+        ParamTypes { types, variable: false, outer: None }
     }
     /// Types to be inferred, some perhaps given (0 or unknown: not).
     pub fn variable(types: Vec<Oid>) -> ParamTypes {
-        ParamTypes { types, variable: true }
+        ParamTypes { types, variable: true, outer: None }
+    }
+    /// The same, with names around that mean parameters.
+    #[must_use]
+    pub fn within(mut self, outer: Option<Rc<dyn OuterNames>>) -> ParamTypes {
+        self.outer = outer;
+        self
     }
 }
 

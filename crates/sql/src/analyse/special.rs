@@ -253,6 +253,7 @@ impl Analyser<'_> {
                 self.columns_of_type(*ty)
             }
             Expr::Relabel { arg, .. } => self.record_columns(arg),
+            Expr::Param { number, .. } if self.params.outer.is_some() => self.outer_fields(*number),
             other => function_columns(other),
         }
     }
@@ -308,6 +309,12 @@ impl Analyser<'_> {
     /// `(row).*`
     pub fn expand(&mut self, arg: &ast::Expr, loc: Loc) -> Result<Vec<(String, Expr)>> {
         let e = self.expr(arg)?;
+        self.expand_row(e, loc)
+    }
+
+    /// The same, of what is analysed already.
+    pub(super) fn expand_row(&mut self, e: Expr, loc: Loc) -> Result<Vec<(String, Expr)>> {
+        let e = e.plain();
         let Some(columns) = self.record_columns(&e) else {
             let e =
                 err!(WRONG_OBJECT_TYPE, "type {} is not composite", self.type_name_of(e.ty().oid));

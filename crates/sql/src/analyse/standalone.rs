@@ -457,6 +457,30 @@ pub fn coerce_assignment(
         .run(None, Clause::Default, |a| a.assign(e, ty, column, NO_LOC))
 }
 
+/// A value of type `from`, the only column of a row, for a variable of type `to`: where there is no cast it goes by its text.
+///
+/// # Errors
+/// Those of analysing the cast.
+pub fn analyse_variable_cast(
+    from: TypeRef,
+    to: TypeRef,
+    catalog: &dyn CatalogView,
+    env: &dyn Env,
+) -> Result<Expr> {
+    use types::CastContext::Assignment;
+    let value = Expr::Slot { index: 0, ty: from.base() }.declared(from);
+    Context { catalog, env, source: "" }.run(None, Clause::Target, |a| {
+        if super::coerce::can_coerce(from.oid, to.oid, Assignment) {
+            return a.coerce(value, to, Assignment, false, NO_LOC).map(Expr::plain);
+        }
+        let base = to.base();
+        let ty = TypeRef::of(base.oid);
+        let read = Expr::CoerceViaIo { arg: Box::new(value.plain()), ty, explicit: false };
+        let fitted = a.fit(read, base, false);
+        Ok(if base == to { fitted } else { super::domains::to_domain(fitted, to, false) })
+    })
+}
+
 /// `e`, a column's default, for what the column's type is to be. Casts that nobody wrote led to the type that it was, and go: a number that
 /// does not fit that may fit the new one.
 ///

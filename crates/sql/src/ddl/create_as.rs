@@ -4,7 +4,7 @@ use super::relation::NewColumn;
 use super::relation::{self, NewRelation};
 use super::view::store_rule;
 use super::{Ddl, reload, rewrite};
-use crate::analyse::{self, ParamTypes};
+use crate::analyse;
 use crate::exec::modify::TableWriter;
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::{CreateTableAs, OnCommit, UtilityStatement};
@@ -72,7 +72,7 @@ impl Ddl<'_> {
     pub(super) fn analyse_for(&self, parsed: &Parsed, what: &str) -> Result<Query> {
         let env = Rc::clone(self.session.env());
         let (query, _) = crate::relations::analysed(self.state(), || {
-            let mut params = ParamTypes::fixed(self.arguments.types.to_vec());
+            let mut params = self.arguments.params();
             analyse::analyse(parsed, self.state(), &mut params, env.as_ref())
         });
         let query = query?;
@@ -127,7 +127,11 @@ impl Ddl<'_> {
             session: &mut *self.session,
             client: &mut *self.client,
             source: Arc::clone(&parsed.source),
-            arguments: Arguments { types: &prepared.params, values: &values },
+            arguments: Arguments {
+                types: &prepared.params,
+                values: &values,
+                outer: prepared.outer.as_ref(),
+            },
         };
         ddl.make_table_as(&create, &mut Session::stream_query)
     }

@@ -7,7 +7,7 @@ use super::sort::Beyond;
 use super::{Cx, Node, Told};
 use crate::activity::TableChanges;
 use crate::plan::{TableScan, TidBound};
-use base::{Result, Tid};
+use base::{Result, Tid, bail};
 use engine::catalog::model::{RelationKind, Table};
 use expr::code::{Code, compile};
 use heap::{FetchState, Heap, HeapScan, PageBatch, ScanOptions, TidRange, TupleSlot};
@@ -274,6 +274,8 @@ enum Addresses {
     Value(Code),
     /// Where this cursor stands: of the row of which its version is one.
     Cursor(String),
+    /// Where the cursor stands whose name this parameter is.
+    CursorOf(usize),
 }
 
 /// Fetches rows by the addresses of versions (`ctid = …`).
@@ -290,6 +292,9 @@ impl TidScanNode {
         Ok(TidScanNode {
             base: ScanBase::new(scan, late)?,
             tids: match tids {
+                expr::Expr::CurrentOf { parameter: number @ 1.., .. } => {
+                    Addresses::CursorOf(*number as usize - 1)
+                }
                 expr::Expr::CurrentOf { cursor, .. } => Addresses::Cursor(cursor.clone()),
                 value => Addresses::Value(compile(value)?),
             },
@@ -306,6 +311,13 @@ impl TidScanNode {
         let value = match &self.tids {
             Addresses::Cursor(cursor) => {
                 let current = cx.x.relations.current_of(cursor, &self.base.table)?;
+                return Ok(current.into_iter().collect());
+            }
+            Addresses::CursorOf(parameter) => {
+                let Some(Datum::Text(cursor)) = cx.x.params.get(*parameter) else {
+                    bail!(INTERNAL_ERROR, "no value found for parameter {}", parameter + 1);
+                };
+                let current = cx.x.relations.current_of(cursor.as_str(), &self.base.table)?;
                 return Ok(current.into_iter().collect());
             }
             Addresses::Value(code) => code.eval(&[], &cx.eval)?,

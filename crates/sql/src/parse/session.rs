@@ -148,6 +148,12 @@ impl Parser<'_> {
                 let mut language = None;
                 let mut body = None;
                 while !self.at_end() {
+                    let again =
+                        if self.is("language") { language.is_some() } else { body.is_some() };
+                    if again {
+                        let e = base::err!(SYNTAX_ERROR, "conflicting or redundant options");
+                        return self.error_here(e, self.loc());
+                    }
                     if self.accept("language") {
                         language = Some(if self.is_string() {
                             self.string()?
@@ -160,6 +166,9 @@ impl Parser<'_> {
                 }
                 match body {
                     Some(body) => Ok(U::Do { language, body }),
+                    None if language.is_some() => {
+                        Err(base::err!(SYNTAX_ERROR, "no inline code specified"))
+                    }
                     None => Err(self.unexpected()),
                 }
             }

@@ -157,6 +157,9 @@ impl<'a> Printer<'a> {
                 }
                 None => self.push(&format!("${index}")),
             },
+            Expr::CurrentOf { parameter: number @ 1.., .. } => {
+                self.push(&format!("CURRENT OF ${number}"));
+            }
             Expr::CurrentOf { cursor, .. } => {
                 self.push(&format!("CURRENT OF {}", Printer::quoted(cursor)));
             }

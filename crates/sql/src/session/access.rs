@@ -112,7 +112,7 @@ impl Session {
 
     /// A block is open, explicit or of several statements in one string.
     pub(crate) fn in_block(&self) -> bool {
-        self.block == Block::Explicit || self.in_implicit_block
+        self.block == Block::Explicit || self.in_implicit_block || self.procedures > 0
     }
 
     /// A transaction is open that does not end with this statement: a block, or a pipeline that has run others.

@@ -264,7 +264,7 @@ impl Prepared {
         };
         let (state, env) = (&session.state, session.env.as_ref());
         let (analysed, _) = crate::relations::analysed(state, || {
-            let mut params = ParamTypes::fixed(params.clone());
+            let mut params = ParamTypes::fixed(params.clone()).within(self.outer.clone());
             crate::analyse::analyse(&parsed, state.as_ref(), &mut params, env)
         });
         Some(query_id(&analysed.ok()?, state))

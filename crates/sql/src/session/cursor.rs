@@ -8,7 +8,7 @@ use super::portal::{KeptRows, PortalState};
 use super::prepared::{Arguments, Prepared};
 use super::utility::UtilityDone;
 use super::{Portal, Session};
-use crate::analyse::{ParamTypes, lock_words};
+use crate::analyse::lock_words;
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::{DeclareCursor, Fetch, FetchDirection};
 use crate::parse::{Parsed, Statement};
@@ -47,7 +47,7 @@ impl Session {
             end: declare.query_span.1 as usize,
             max_param: 0,
         };
-        let params = ParamTypes::fixed(arguments.types.to_vec());
+        let params = arguments.params();
         let prepared = Rc::new(self.prepare_within(outer, parsed, params)?);
         if declare.query.modifies_in_with() {
             bail!(
@@ -135,13 +135,20 @@ impl Session {
     /// WITH HOLD cursors keep all their rows when their transaction commits.
     pub(super) fn hold_cursors(&mut self) -> Result<()> {
         for portal in self.portals.values_mut().filter(|p| p.survives_commit() && !p.held) {
-            read_to(portal, usize::MAX)?;
-            portal.state = PortalState::Done;
-            portal.held = true;
-            portal.tell_place();
+            hold(portal)?;
         }
         Ok(())
     }
+}
+
+/// Keeps all rows that there are still to be, so that the portal goes on without its transaction.
+pub(super) fn hold(portal: &mut Portal) -> Result<()> {
+    read_to(portal, usize::MAX)?;
+    portal.state = PortalState::Done;
+    portal.hold = true;
+    portal.held = true;
+    portal.tell_place();
+    Ok(())
 }
 
 /// Whether the cursor locks its rows as it comes to them: such a one only goes forward, and ends with its transaction.

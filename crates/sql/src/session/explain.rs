@@ -8,7 +8,7 @@ use super::explain_format::TreeFormat;
 use super::prepared::{Arguments, Prepared, plan_query};
 use super::run::{exec_context, lock_plan, work_mem_bytes};
 use super::{Session, SessionEnv, SessionState};
-use crate::analyse::{self, ParamTypes};
+use crate::analyse;
 use crate::client::Client;
 use crate::ddl::Ddl;
 use crate::ddl::create_as::Made;
@@ -80,7 +80,7 @@ pub(super) fn explain(
             Some(kept) => kept.query,
             None => {
                 let analyse = || {
-                    let mut params = ParamTypes::fixed(arguments.types.to_vec());
+                    let mut params = arguments.params();
                     analyse::analyse_query(query, source, state.as_ref(), &mut params, env.as_ref())
                 };
                 crate::relations::analysed(&state, analyse).0?

@@ -43,6 +43,7 @@ mod template_form;
 mod transaction;
 mod transaction_clock;
 mod utility;
+pub(crate) mod within;
 
 pub use alter_system::AUTO_CONF;
 pub use portal::Portal;
@@ -151,6 +152,10 @@ pub struct Session {
     pipelined: bool,
     /// The statement begins and ends transactions itself: nothing joins the one that it leaves.
     alone: Cell<bool>,
+    /// How many procedures are under way, each called by the one before it.
+    procedures: usize,
+    /// How many portals without a name procedures have opened.
+    unnamed_portals: u64,
 }
 
 impl Session {
@@ -269,6 +274,8 @@ impl Session {
             in_implicit_block: false,
             pipelined: false,
             alone: Cell::new(false),
+            procedures: 0,
+            unnamed_portals: 0,
         })
     }
 

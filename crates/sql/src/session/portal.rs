@@ -166,6 +166,8 @@ pub struct Portal {
     pub held: bool,
     /// It may move backward.
     pub scroll: bool,
+    /// A procedure's loop reads it.
+    pub of_loop: bool,
     /// How many savepoints were open when it was made; those released since do not count.
     pub depth: usize,
     /// When it was made.
@@ -199,6 +201,7 @@ impl Portal {
             hold: false,
             held: false,
             scroll: false,
+            of_loop: false,
             depth: 0,
             statement: String::new(),
             created_us: base::sync::now_timestamp_us(),

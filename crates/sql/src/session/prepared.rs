@@ -7,7 +7,7 @@
 use super::Session;
 use super::plan_sizes::PlanSizes;
 use super::state::SessionState;
-use crate::analyse::{self, ParamTypes};
+use crate::analyse::{self, OuterNames, ParamTypes};
 use crate::client::OutputColumn;
 use crate::parse::ast::QueryStatement;
 use crate::parse::utility::UtilityStatement;
@@ -29,6 +29,8 @@ struct CachedPlan {
     /// What it is of, if plans for given values may be better.
     query: Option<Rc<Query>>,
     generation: u64,
+    /// Made within a transaction that had changed catalogs: as of which of its changes.
+    own: Option<u64>,
     footing: Footing,
     search_path: Rc<[String]>,
     /// What [`Session::imports`] was.
@@ -76,6 +78,8 @@ pub struct Meaning {
     pub(super) identity: super::counting::Identity,
     /// An executor instance that has run this plan and can run it again.
     pub(super) spare: RefCell<Option<super::run::SpareExecutor>>,
+    /// Who knows the names around it, which are its parameters.
+    pub(crate) outer: Option<Rc<dyn OuterNames>>,
 }
 
 /// A statement that has been parsed and analysed.
@@ -116,6 +120,27 @@ pub struct Arguments<'a> {
     pub types: &'a [Oid],
     /// Values, as many.
     pub values: &'a [types::Datum],
+    /// Who knows names that mean parameters.
+    pub outer: Option<&'a Rc<dyn OuterNames>>,
+}
+
+impl Arguments<'_> {
+    /// The parameters that analysis of the query in it is to know of.
+    pub(crate) fn params(&self) -> ParamTypes {
+        ParamTypes::fixed(self.types.to_vec()).within(self.outer.cloned())
+    }
+}
+
+impl CachedPlan {
+    /// Are the catalogs, as the session sees them, what they were when it was made?
+    fn stands(&mut self, state: &SessionState) -> bool {
+        match self.own {
+            None => state.catalog.still_good(&mut self.generation, &self.footing),
+            own => {
+                state.catalog.own_version() == own && state.catalog.generation() == self.generation
+            }
+        }
+    }
 }
 
 impl Meaning {
@@ -136,6 +161,7 @@ impl Meaning {
             analysed: RefCell::new(None),
             identity: Default::default(),
             spare: RefCell::new(None),
+            outer: None,
         }
     }
 
@@ -201,6 +227,16 @@ impl Prepared {
         matches!(self.parsed.as_deref(), Some(Parsed { statement: Statement::Query(_), .. }))
     }
 
+    /// How strongly a SELECT locks its rows, in words, if it does.
+    pub(super) fn locks_rows(&self) -> Option<&'static str> {
+        match &self.parsed.as_deref()?.statement {
+            Statement::Query(QueryStatement::Select(select)) => {
+                select.locking.first().map(|l| analyse::lock_words(l.strength))
+            }
+            _ => None,
+        }
+    }
+
     /// The utility statement, if it is one.
     pub fn utility(&self) -> Option<&UtilityStatement> {
         match &self.parsed.as_deref()?.statement {
@@ -259,7 +295,7 @@ impl Prepared {
         if let Some(cached) = &mut *self.meaning.plan.borrow_mut()
             && cached.imports == session.imports.get()
             && (Rc::ptr_eq(&cached.search_path, &path) || cached.search_path == path)
-            && state.catalog.still_good(&mut cached.generation, &cached.footing)
+            && cached.stands(state)
             && cached.sizes.still()
         {
             return Ok(Arc::clone(&cached.plan));
@@ -278,7 +314,9 @@ impl Prepared {
         let kept = (!self.params.is_empty()).then(|| query.clone());
         let (plan, more) = state.catalog.watched(|| plan_query(query, session, &[]));
         let plan = Arc::new(plan?);
-        if !state.catalog.is_dirty() {
+        let own = state.catalog.own_version();
+        // What nobody but this transaction sees may be run again in it.
+        if own.is_some() || !state.catalog.is_dirty() {
             footing.add(more);
             let plan = Arc::clone(&plan);
             let sizes = PlanSizes::of(&plan, state.cluster.storage());
@@ -288,6 +326,7 @@ impl Prepared {
                 plan,
                 query,
                 generation,
+                own,
                 footing,
                 search_path: path,
                 imports: session.imports.get(),
@@ -312,10 +351,14 @@ impl Prepared {
 
     /// Its meaning now.
     fn analyse(&self, parsed: &Parsed, session: &Session) -> Result<Query> {
-        let mut params = ParamTypes::fixed(self.params.clone());
+        let mut params = ParamTypes::fixed(self.params.clone()).within(self.outer.clone());
         let state = session.state();
         let query = analyse::analyse(parsed, state.as_ref(), &mut params, session.env().as_ref())?;
         check_result_unchanged(self, &query)?;
+        // A name that was a column's may be a variable's by now.
+        if self.outer.is_some() && params.types != self.params {
+            return Err(changed());
+        }
         Ok(query)
     }
 }
@@ -332,10 +375,12 @@ fn check_result_unchanged(prepared: &Prepared, query: &Query) -> Result<()> {
         }
         _ => false,
     };
-    if !same {
-        base::bail!(FEATURE_NOT_SUPPORTED, "cached plan must not change result type");
-    }
-    Ok(())
+    if same { Ok(()) } else { Err(changed()) }
+}
+
+/// What is said of a statement that is not any more what it was when it was prepared.
+fn changed() -> base::Error {
+    base::err!(FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
 }
 
 pub(super) fn plan_query(query: Query, session: &Session, params: &[types::Datum]) -> Result<Plan> {
@@ -388,10 +433,12 @@ impl Session {
     pub(super) fn prepare(&mut self, parsed: Parsed, params: ParamTypes) -> Result<Prepared> {
         let text: Arc<str> = Arc::from(parsed.text());
         let parsed = Arc::new(parsed);
+        let outer = params.outer.clone();
         if let Statement::Query(query) = &parsed.statement {
             let (analysed, types, exact) = self.analysed(query, &parsed.source, params)?;
             let columns = query_columns(&analysed.query).map(Rc::new);
             let mut meaning = Meaning::of(text, Some(parsed), types, columns);
+            meaning.outer = outer;
             meaning.found_by(analysed, exact, &self.state);
             return Ok(meaning.into());
         }
@@ -406,6 +453,7 @@ impl Session {
             None => (None, params.types),
         };
         let mut meaning = Meaning::of(text, Some(parsed), types, columns);
+        meaning.outer = outer;
         meaning.analysed = RefCell::new(kept);
         Ok(meaning.into())
     }
@@ -423,6 +471,7 @@ impl Session {
         let (text, columns) =
             (Arc::from(parsed.text()), query_columns(&analysed.query).map(Rc::new));
         let mut meaning = Meaning::of(text, Some(Arc::new(parsed)), params.types, columns);
+        meaning.outer = params.outer;
         meaning.found_by(analysed, true, &self.state);
         Ok(meaning.into())
     }
@@ -442,7 +491,8 @@ impl Session {
             Ok((query, params.types))
         });
         let (query, types) = analysed?;
-        let exact = types == asked.types;
+        // Names around a statement have their types whenever they are looked for.
+        let exact = types == asked.types || asked.outer.is_some();
         Ok((Analysed { query, generation, footing, search_path }, types, exact))
     }
 }

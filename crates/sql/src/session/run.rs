@@ -127,10 +127,7 @@ impl Execution {
         }
         let begun = Begun::now();
         let result = self.run_rows(limit, sink);
-        let rows = match self.executor.plan().command {
-            Command::Select => self.rows,
-            _ => self.executor.affected(),
-        };
+        let rows = self.processed();
         if let Some(measured) = &mut self.measured {
             measured.add(&begun, rows, result.is_ok());
         }
@@ -202,6 +199,14 @@ impl Execution {
     /// Rows handed out so far.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// How many rows it has changed, or handed out.
+    pub fn processed(&self) -> u64 {
+        match self.executor.plan().command {
+            Command::Select => self.rows,
+            _ => self.executor.affected(),
+        }
     }
 
     /// It is over: the executor is kept with the statement for its next execution, and no page with it.

@@ -417,6 +417,11 @@ impl SessionState {
         Ok(open)
     }
 
+    /// `client_min_messages`
+    pub(crate) fn min_notice(&self) -> crate::client::Severity {
+        self.derived().min_notice
+    }
+
     /// Raises a notice from within a function.
     pub fn notice(&self, notice: Notice) {
         self.notices.borrow_mut().push(notice);

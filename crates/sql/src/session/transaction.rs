@@ -106,6 +106,12 @@ impl Session {
         if pipeline || self.block == Block::Explicit {
             bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot run inside a transaction block");
         }
+        if !self.savepoints.is_empty() {
+            bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot run inside a subtransaction");
+        }
+        if self.procedures > 0 {
+            bail!(ACTIVE_SQL_TRANSACTION, "{what} cannot be executed from a function");
+        }
         self.alone.set(true);
         Ok(())
     }
@@ -113,7 +119,7 @@ impl Session {
     /// SET LOCAL, LOCK TABLE and cursors make sense in a block only.
     pub(super) fn require_block(&self, what: &str) -> Result<()> {
         let single = self.block == Block::Implicit && !self.in_implicit_block && !self.pipelined;
-        if single || self.block == Block::None {
+        if self.procedures == 0 && single || self.block == Block::None {
             bail!(NO_ACTIVE_SQL_TRANSACTION, "{what} can only be used in transaction blocks");
         }
         Ok(())
@@ -348,9 +354,7 @@ impl Session {
             TransactionStatement::Savepoint(name) => {
                 self.check_not_failed()?;
                 self.require_own_block("SAVEPOINT")?;
-                self.state.txn()?.begin_sub();
-                self.state.settings.borrow_mut().begin_nested();
-                self.push_savepoint(name);
+                self.open_savepoint(name)?;
                 Ok("SAVEPOINT")
             }
             TransactionStatement::Release(name) => self.release(name),
@@ -600,6 +604,12 @@ impl Session {
         self.check_not_failed()?;
         self.require_own_block("RELEASE SAVEPOINT")?;
         let index = self.find_savepoint(name)?;
+        self.release_to(index)?;
+        Ok("RELEASE")
+    }
+
+    /// Of the savepoints that are open only the first `index` stay; what was done since stays done.
+    fn release_to(&mut self, index: usize) -> Result<()> {
         let txn = self.state.txn()?;
         while self.savepoints.len() > index {
             txn.commit_sub()?;
@@ -615,12 +625,11 @@ impl Session {
         for portal in self.portals.values_mut() {
             portal.depth = portal.depth.min(index);
         }
-        Ok("RELEASE")
+        Ok(())
     }
 
-    fn rollback_to(&mut self, name: &str) -> Result<&'static str> {
-        self.require_own_block("ROLLBACK TO SAVEPOINT")?;
-        let index = self.find_savepoint(name)?;
+    /// The same; what was done since is undone.
+    fn undo_to(&mut self, index: usize) -> Result<()> {
         self.end_portals(|portal| portal.outlives(index + 1));
         let txn = self.state.txn()?;
         while self.savepoints.len() > index {
@@ -636,14 +645,71 @@ impl Session {
         }
         self.state.catalog.rolled_back(false);
         self.state.relations.borrow_mut().clear();
+        Ok(())
+    }
+
+    fn rollback_to(&mut self, name: &str) -> Result<&'static str> {
+        self.require_own_block("ROLLBACK TO SAVEPOINT")?;
+        let index = self.find_savepoint(name)?;
+        self.undo_to(index)?;
         // The savepoint itself stays.
-        txn.begin_sub();
-        self.state.settings.borrow_mut().begin_nested();
-        self.push_savepoint(name);
+        self.open_savepoint(name)?;
         self.block = Block::Explicit;
-        drop(txn);
         self.renew_env_if_set();
         Ok("ROLLBACK")
+    }
+
+    /// A savepoint without a name, which nobody but a procedure gets at: how many were open before it.
+    pub(crate) fn begin_nested(&mut self) -> Result<usize> {
+        let depth = self.savepoints.len();
+        self.open_savepoint("")?;
+        Ok(depth)
+    }
+
+    /// Ends all savepoints but the first `depth`; what was done since stays done.
+    pub(crate) fn end_nested(&mut self, depth: usize) -> Result<()> {
+        self.release_to(depth)
+    }
+
+    /// Ends all savepoints but the first `depth`; what was done since is undone.
+    pub(crate) fn undo_nested(&mut self, depth: usize) -> Result<()> {
+        if self.savepoints.len() > depth {
+            self.undo_to(depth)?;
+            self.renew_env_if_set();
+        }
+        Ok(())
+    }
+
+    /// COMMIT within a procedure: what is open is committed, and the next transaction begins.
+    pub(crate) fn commit_and_go_on(&mut self, chain: bool) -> Result<()> {
+        let modes = self.modes_to_chain();
+        let done = self.commit_transaction();
+        self.go_on(chain.then_some(modes)).and(done)
+    }
+
+    /// ROLLBACK within a procedure.
+    pub(crate) fn roll_back_and_go_on(&mut self, chain: bool) -> Result<()> {
+        let modes = self.modes_to_chain();
+        self.abort_transaction();
+        self.go_on(chain.then_some(modes))
+    }
+
+    fn go_on(&mut self, modes: Option<TransactionModes>) -> Result<()> {
+        self.ensure_transaction()?;
+        match modes {
+            Some(modes) => {
+                self.chained = Some(modes);
+                self.set_modes(&modes)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn open_savepoint(&mut self, name: &str) -> Result<()> {
+        self.state.txn()?.begin_sub();
+        self.state.settings.borrow_mut().begin_nested();
+        self.push_savepoint(name);
+        Ok(())
     }
 
     fn push_savepoint(&mut self, name: &str) {

@@ -83,6 +83,7 @@ fn allowed_read_only(statement: &U) -> bool {
             | U::Reindex(_)
             | U::Cluster { .. }
             | U::AlterSystem(_)
+            | U::Do { .. }
             | U::Unsupported { .. }
     )
 }
@@ -169,7 +170,8 @@ impl Session {
         if self.in_block() && !needs_no_snapshot(statement) {
             self.settle_snapshot()?;
         }
-        let arguments = Arguments { types: &prepared.params, values: params };
+        let arguments =
+            Arguments { types: &prepared.params, values: params, outer: prepared.outer.as_ref() };
         let source = match &prepared.parsed {
             Some(parsed) => Arc::clone(&parsed.source),
             None => Arc::clone(&prepared.text),
@@ -254,7 +256,11 @@ impl Session {
                 self.state.notify(channel, payload)?;
                 Ok(UtilityDone::tag("NOTIFY"))
             }
-            U::Do { .. } => Err(base::Error::unsupported("DO")),
+            U::Do { language, body } => {
+                let body = crate::procedure::Body { text: body, source: &source };
+                self.do_block(language.as_deref(), body, client)?;
+                Ok(UtilityDone::tag("DO"))
+            }
             U::Unsupported { what } => Err(base::Error::unsupported(what)),
             U::Transaction(_) => bail!(INTERNAL_ERROR, "transaction control came the wrong way"),
             other => {

@@ -32,7 +32,7 @@ fn extensions_come_and_go() {
         ),
         (
             "SELECT name, installed_version FROM pg_available_extensions ORDER BY 1",
-            "amcheck|~\npageinspect|~\npg_buffercache|~\npg_freespacemap|~\npg_prewarm|~\npg_stat_statements|~\npg_visibility|1.2\npgrowlocks|~\npgstattuple|~",
+            "amcheck|~\npageinspect|~\npg_buffercache|~\npg_freespacemap|~\npg_prewarm|~\npg_stat_statements|~\npg_visibility|1.2\npgrowlocks|~\npgstattuple|~\nplpgsql|1.0",
         ),
         ("DROP EXTENSION pg_visibility", ""),
         (

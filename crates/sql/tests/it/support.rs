@@ -347,6 +347,18 @@ impl Connection {
         self.record(sql).tag
     }
 
+    /// As [`Connection::run`], with all that errors and notices tell: `@` and a position, `QUERY` and a text with the position in it, `HINT`, names of
+    /// objects, and `IN` before each line of the context.
+    pub fn run_fully(&mut self, sql: &str) -> String {
+        let mut client = Recorder { fully: true, ..Recorder::default() };
+        if let Err(e) = self.session.simple_query(sql, &mut client) {
+            let e = e.to_sql_error();
+            client.lines.push(format!("{} {}", e.state, e.message));
+            client.lines.extend(told(&e));
+        }
+        client.lines.join("\n")
+    }
+
     fn record(&mut self, sql: &str) -> Recorder {
         let mut client = Recorder::default();
         if let Err(e) = self.session.simple_query(sql, &mut client) {
@@ -441,8 +453,24 @@ impl Connection {
     }
 }
 
+/// All that an error or a notice tells after its message.
+fn told(e: &base::SqlError) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(e.detail.iter().map(|d| format!("DETAIL {d}")));
+    lines.extend(e.hint.iter().map(|h| format!("HINT {h}")));
+    lines.extend(e.position.iter().map(|p| format!("@{p}")));
+    let inner = e.internal_query.iter().zip(e.internal_position);
+    lines.extend(inner.map(|(query, at)| format!("QUERY {query} @{at}")));
+    let names = [&e.schema, &e.table, &e.column, &e.data_type, &e.constraint];
+    lines.extend(names.into_iter().flatten().map(|n| format!("OF {n}")));
+    lines.extend(e.context.iter().flat_map(|c| c.lines()).map(|l| format!("IN {l}")));
+    lines
+}
+
 #[derive(Default)]
 struct Recorder {
+    /// Of notices: all they tell.
+    fully: bool,
     tag: String,
     lines: Vec<String>,
     /// Changed settings that the client is told of.
@@ -481,6 +509,9 @@ impl Client for Recorder {
         self.details.extend(body.detail.iter().chain(&body.hint).map(ToString::to_string));
         self.trouble |= notice.severity == Severity::Warning;
         self.lines.push(format!("{} {} {}", notice.severity.name(), body.state, body.message));
+        if self.fully {
+            self.lines.extend(told(body));
+        }
         Ok(())
     }
     fn parameter_status(&mut self, name: &str, value: &str) -> Result<()> {

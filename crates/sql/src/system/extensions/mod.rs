@@ -130,6 +130,15 @@ pub const EXTENSIONS: &[Extension] = &[
         view_readers: &[],
         views: &[],
     },
+    // Every database has it from the beginning.
+    Extension {
+        name: "plpgsql",
+        version: "1.0",
+        comment: "PL/pgSQL procedural language",
+        functions: &[],
+        view_readers: &[],
+        views: &[],
+    },
 ];
 
 /// The extension called `name`.
