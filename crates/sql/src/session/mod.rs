@@ -24,6 +24,7 @@ pub(crate) mod explain_format;
 mod extended;
 pub mod fates;
 mod lock_table;
+mod nested;
 mod notify;
 mod plan_sizes;
 mod portal;

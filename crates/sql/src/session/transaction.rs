@@ -543,7 +543,7 @@ impl Session {
         Ok("ROLLBACK")
     }
 
-    fn modes_to_chain(&self) -> TransactionModes {
+    pub(super) fn modes_to_chain(&self) -> TransactionModes {
         // A failed block may have no transaction any more.
         let Some(txn) = self.state.txn_opt().filter(|_| self.block != Block::Failed) else {
             return self.failed_modes;
@@ -609,7 +609,7 @@ impl Session {
     }
 
     /// Of the savepoints that are open only the first `index` stay; what was done since stays done.
-    fn release_to(&mut self, index: usize) -> Result<()> {
+    pub(super) fn release_to(&mut self, index: usize) -> Result<()> {
         let txn = self.state.txn()?;
         while self.savepoints.len() > index {
             txn.commit_sub()?;
@@ -629,7 +629,7 @@ impl Session {
     }
 
     /// The same; what was done since is undone.
-    fn undo_to(&mut self, index: usize) -> Result<()> {
+    pub(super) fn undo_to(&mut self, index: usize) -> Result<()> {
         self.end_portals(|portal| portal.outlives(index + 1));
         let txn = self.state.txn()?;
         while self.savepoints.len() > index {
@@ -659,53 +659,7 @@ impl Session {
         Ok("ROLLBACK")
     }
 
-    /// A savepoint without a name, which nobody but a procedure gets at: how many were open before it.
-    pub(crate) fn begin_nested(&mut self) -> Result<usize> {
-        let depth = self.savepoints.len();
-        self.open_savepoint("")?;
-        Ok(depth)
-    }
-
-    /// Ends all savepoints but the first `depth`; what was done since stays done.
-    pub(crate) fn end_nested(&mut self, depth: usize) -> Result<()> {
-        self.release_to(depth)
-    }
-
-    /// Ends all savepoints but the first `depth`; what was done since is undone.
-    pub(crate) fn undo_nested(&mut self, depth: usize) -> Result<()> {
-        if self.savepoints.len() > depth {
-            self.undo_to(depth)?;
-            self.renew_env_if_set();
-        }
-        Ok(())
-    }
-
-    /// COMMIT within a procedure: what is open is committed, and the next transaction begins.
-    pub(crate) fn commit_and_go_on(&mut self, chain: bool) -> Result<()> {
-        let modes = self.modes_to_chain();
-        let done = self.commit_transaction();
-        self.go_on(chain.then_some(modes)).and(done)
-    }
-
-    /// ROLLBACK within a procedure.
-    pub(crate) fn roll_back_and_go_on(&mut self, chain: bool) -> Result<()> {
-        let modes = self.modes_to_chain();
-        self.abort_transaction();
-        self.go_on(chain.then_some(modes))
-    }
-
-    fn go_on(&mut self, modes: Option<TransactionModes>) -> Result<()> {
-        self.ensure_transaction()?;
-        match modes {
-            Some(modes) => {
-                self.chained = Some(modes);
-                self.set_modes(&modes)
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn open_savepoint(&mut self, name: &str) -> Result<()> {
+    pub(super) fn open_savepoint(&mut self, name: &str) -> Result<()> {
         self.state.txn()?.begin_sub();
         self.state.settings.borrow_mut().begin_nested();
         self.push_savepoint(name);
