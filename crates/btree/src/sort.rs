@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Memory};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 const DEAD_BIT: u16 = 0x8000;
+/// Fewer entries are sorted before a thread has begun: most tables are empty when their keys are made.
+const HALVED_FROM: usize = if cfg!(all(test, debug_assertions)) { 16 } else { 4096 };
 const WRITE_CHUNK: usize = 1 << 20;
 /// So many runs are read at a time; more are made fewer first.
 const MERGED_AT_ONCE: usize = 128;
@@ -380,29 +382,42 @@ impl Sorter {
         SortedStream::new(schema, sources, count)
     }
 
-    /// Sorts the last arena, in two halves, while the run before it is written.
+    /// Sorts the last arena, in two halves if it is worth a thread, while the run before it is written.
     fn sort_rest(&mut self, cancel: &CancelFlag) -> Result<Vec<Source>> {
         let mut arena = std::mem::take(&mut self.arena);
-        let middle = arena.index.len() / 2;
+        let halved = arena.index.len() >= HALVED_FROM;
+        let middle = if halved { arena.index.len() / 2 } else { 0 };
         let mut second = arena.index.split_off(middle);
         let data = &arena.data;
         let (first, rest) = (&mut arena.index, &mut second);
         let schema = &self.schema;
         let sort = |half| sort_index(schema, data, half, &|| cancel.check());
-        std::thread::scope(|scope| {
-            let other = std::thread::Builder::new()
-                .spawn_scoped(scope, || sort(first))
-                .map_err(|e| Error::io("could not start a sorting thread", e))?;
+        if halved {
+            in_two_threads(|| sort(first), || sort(rest))?;
+        } else {
             sort(rest)?;
-            match other.join() {
-                Ok(sorted) => sorted,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })?;
+        }
         let data = Arc::new(arena.data);
         let halves = [arena.index, second].into_iter().filter(|i| !i.is_empty());
         Ok(halves.map(|index| Source::Memory { data: data.clone(), index, next: 0 }).collect())
     }
+}
+
+/// Does both at once.
+fn in_two_threads(
+    first: impl FnOnce() -> Result<()> + Send,
+    second: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let other = std::thread::Builder::new()
+            .spawn_scoped(scope, first)
+            .map_err(|e| Error::io("could not start a sorting thread", e))?;
+        second()?;
+        match other.join() {
+            Ok(sorted) => sorted,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
 }
 
 impl Drop for Sorter {
