@@ -100,13 +100,7 @@ impl Parser<'_> {
             let args = self.cursor_arguments(cursor, ";")?;
             return Ok(Kind::Open { cursor, how: Opening::Bound(args), scroll: None });
         }
-        let mut scroll = None;
-        if self.accept("no")? {
-            self.expect("scroll")?;
-            scroll = Some(false);
-        } else if self.accept("scroll")? {
-            scroll = Some(true);
-        }
+        let scroll = self.scroll()?;
         let next = self.take()?;
         if !next.is_word("for") {
             return Err(self.near("syntax error, expected \"FOR\"", &next));

@@ -303,15 +303,18 @@ impl Parser<'_> {
         })
     }
 
-    /// `c [[NO] SCROLL] CURSOR [(x int, …)] FOR query;`
-    fn cursor_declaration(&mut self, name: &Token, line: u32) -> Result<()> {
-        let mut scroll = None;
+    /// `[NO] SCROLL`, if it stands there.
+    pub(super) fn scroll(&mut self) -> Result<Option<bool>> {
         if self.accept("no")? {
             self.expect("scroll")?;
-            scroll = Some(false);
-        } else if self.accept("scroll")? {
-            scroll = Some(true);
+            return Ok(Some(false));
         }
+        Ok(self.accept("scroll")?.then_some(true))
+    }
+
+    /// `c [[NO] SCROLL] CURSOR [(x int, …)] FOR query;`
+    fn cursor_declaration(&mut self, name: &Token, line: u32) -> Result<()> {
+        let scroll = self.scroll()?;
         self.expect("cursor")?;
         let outside = self.names.scope();
         self.names.add(Item::Label(LabelKind::Block), "");

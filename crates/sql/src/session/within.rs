@@ -118,10 +118,16 @@ impl Session {
         self.prepare(parsed, params).map(Rc::new)
     }
 
-    /// Starts a portal.
-    fn start_inner(&mut self, prepared: &Rc<Prepared>, params: &[Datum]) -> Result<Portal> {
+    /// Starts a portal; `is_cursor`: WHERE CURRENT OF may ask where it stands.
+    fn start_inner(
+        &mut self,
+        prepared: &Rc<Prepared>,
+        params: &[Datum],
+        is_cursor: bool,
+    ) -> Result<Portal> {
         let mut portal =
             Portal::new(Rc::clone(prepared), params.to_vec(), prepared.columns.clone());
+        portal.is_cursor = is_cursor;
         self.start_portal(&mut portal)?;
         Ok(portal)
     }
@@ -139,7 +145,7 @@ impl Session {
         if prepared.utility().is_some() {
             return self.run_inner_utility(prepared, params, limit, client, sink);
         }
-        let mut portal = self.start_inner(prepared, params)?;
+        let mut portal = self.start_inner(prepared, params, false)?;
         let columns = portal.columns.clone();
         let of_rows = columns.as_deref().map_or(&[][..], Vec::as_slice);
         let PortalState::Running(mut execution) =
@@ -263,10 +269,7 @@ impl Session {
             let what = what.split(' ').next().unwrap_or_default().to_owned();
             bail!(INVALID_CURSOR_DEFINITION, "cannot open {what} query as cursor");
         }
-        let mut portal =
-            Portal::new(Rc::clone(prepared), params.to_vec(), prepared.columns.clone());
-        portal.is_cursor = opening.positioned;
-        self.start_portal(&mut portal)?;
+        let mut portal = self.start_inner(prepared, params, opening.positioned)?;
         let writes = matches!(&portal.state, PortalState::Running(e) if e.writes());
         if !opening.of_loop || opening.positioned || writes {
             portal.kept = Some(KeptRows::default());
